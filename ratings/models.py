@@ -1,0 +1,95 @@
+"""Boards and their fits. A run is the unit: history is all runs, so the two cannot disagree."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from arena.models import Candidate, Jury, PublicModel, Team, Tournament
+
+
+class Leaderboard(PublicModel):
+    """A scope and a method. It comes to exist when first asked for."""
+
+    class Source(models.TextChoices):
+        JURY = "jury", _("jury")
+
+    class Ties(models.TextChoices):
+        HALF_WIN = "half_win", _("a tie is half a win for each")
+        RAO_KUPPER = "rao_kupper", _("ties have a margin of their own (Rao-Kupper)")
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="leaderboards")
+    key = models.CharField(max_length=120, unique=True)
+    tournament = models.ForeignKey(Tournament, on_delete=models.CASCADE, related_name="leaderboards")
+    jury = models.ForeignKey(Jury, on_delete=models.CASCADE, related_name="leaderboards")
+    source = models.CharField(max_length=10, choices=Source.choices, default=Source.JURY)
+    ties = models.CharField(max_length=12, choices=Ties.choices, default=Ties.HALF_WIN)
+    # Null: nought while every strong component allows it, else the installation's default.
+    ridge = models.FloatField(null=True)
+    # A refit claims the board by lease.
+    lease_until = models.DateTimeField(null=True)
+    refit_wanted_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class RatingRunQuerySet(models.QuerySet["RatingRun"]):
+    def published(self) -> RatingRunQuerySet:
+        return self.filter(converged=True).order_by("-id")
+
+
+class RatingRun(PublicModel):
+    """One fit of a board, with the triples it was fitted on, so that every rating can be derived again."""
+
+    leaderboard = models.ForeignKey(Leaderboard, on_delete=models.CASCADE, related_name="runs")
+    computed_at = models.DateTimeField()
+    step_number = models.PositiveIntegerField(null=True)
+    ties = models.CharField(max_length=12, choices=Leaderboard.Ties.choices)
+    ridge = models.FloatField()
+    settings = models.JSONField(default=dict)
+    # Rows of [candidate id, candidate id, outcome, count] and the hash of these and the settings.
+    triples = models.JSONField()
+    evidence_hash = models.CharField(max_length=64)
+    roster = models.JSONField()
+    vector = models.JSONField()
+    eta = models.FloatField(null=True)
+    eta_unbounded = models.BooleanField(default=False)
+    comparisons = models.PositiveIntegerField()
+    iterations = models.PositiveIntegerField()
+    gradient_norm = models.FloatField()
+    converged = models.BooleanField()
+    duration_ms = models.FloatField()
+
+    objects = RatingRunQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["leaderboard", "-id"], name="rating_run_newest", condition=Q(converged=True))]
+
+    def __str__(self) -> str:
+        return f"run of {self.leaderboard}"
+
+
+class Rating(models.Model):
+    """One candidate in one run, on the display scale. Null where the data support no number."""
+
+    run = models.ForeignKey(RatingRun, on_delete=models.CASCADE, related_name="ratings")
+    candidate = models.ForeignKey(Candidate, on_delete=models.CASCADE, related_name="ratings")
+    rating = models.FloatField(null=True)
+    rating_std_error = models.FloatField(null=True)
+    # A null end beside a rating is an open end.
+    ci_lower = models.FloatField(null=True)
+    ci_upper = models.FloatField(null=True)
+    component_id = models.PositiveIntegerField(null=True)
+    win_share = models.FloatField(null=True)
+    games = models.PositiveIntegerField()
+    wins = models.PositiveIntegerField()
+    losses = models.PositiveIntegerField()
+    ties = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "candidate"], name="rating_once_per_run")]
+
+    def __str__(self) -> str:
+        return f"{self.candidate}: {self.rating}"
