@@ -204,6 +204,9 @@ LEASE_RENEW_SECONDS = 15
 WORKER_BEAT_SECONDS = 5
 WORKER_DEAD_SECONDS = 30
 RECONCILE_SECONDS = 5
+# A message that woke nobody for this long is taken for lost and sent again.
+RESEND_SECONDS = 30
+LIMITS_PREFIX = "tiltyard"
 
 # Uploads ---------------------------------------------------------------------------------------------------
 UPLOAD_MAX_PACKED_BYTES = env.integer("UPLOAD_MAX_PACKED_BYTES", 200 * 1024**2, minimum=1)
