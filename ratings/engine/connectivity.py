@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+# A dense table of 2,000 candidates is 4 MB; beyond that the sparse search takes over.
+_DENSE_CANDIDATES = 2_000
+
+
 @dataclass(frozen=True, eq=False)
 class Connectivity:
     """Labels are numbered in the order of the lowest candidate they hold.
@@ -87,17 +91,14 @@ def connectivity(counts: PairCounts) -> Connectivity:
     Connectivity
         A candidate without comparisons is a component and a group of its own.
     """
+    n = counts.n_candidates
+    if _one_group(counts):
+        one = np.zeros(n, dtype=np.int64)
+        return Connectivity(one, one, min(n, 1), min(n, 1))
     from scipy.sparse.csgraph import connected_components
 
-    n = counts.n_candidates
-    if n == 0:
-        empty = np.zeros(0, dtype=np.int64)
-        return Connectivity(empty, empty, 0, 0)
     edges = _win_graph(counts)
     n_groups, groups = connected_components(edges, directed=True, connection="strong")
-    if n_groups == 1:
-        one = np.zeros(n, dtype=np.int64)
-        return Connectivity(one, one, 1, 1)
     n_components, components = connected_components(edges, directed=True, connection="weak")
     return Connectivity(_ordered(components), _ordered(groups), int(n_components), int(n_groups))
 
@@ -226,6 +227,29 @@ def _ordered(labels: NDArray[np.integer[Any]]) -> IntArray:
     rank = np.empty(first_seen.size, dtype=np.int64)
     rank[np.argsort(first_seen)] = np.arange(first_seen.size)
     return rank[inverse]
+
+
+def _one_group(counts: PairCounts) -> bool:
+    """Whether all are strongly connected, the usual case, told without a general search."""
+    n = counts.n_candidates
+    if n <= 1:
+        return True
+    if n > _DENSE_CANDIDATES:
+        return False
+    beat = np.zeros((n, n), dtype=np.bool_)
+    beat[counts.first, counts.second] = (counts.wins_first > 0) | (counts.ties > 0)
+    beat[counts.second, counts.first] = (counts.wins_second > 0) | (counts.ties > 0)
+    return _reaches_all(beat) and _reaches_all(beat.T)
+
+
+def _reaches_all(edges: BoolArray) -> bool:
+    reached = np.zeros(edges.shape[0], dtype=np.bool_)
+    frontier = reached.copy()
+    frontier[0] = True
+    while frontier.any():
+        reached |= frontier
+        frontier = edges[frontier].any(axis=0) & ~reached
+    return bool(reached.all())
 
 
 def _win_graph(counts: PairCounts) -> csr_array[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ratings.engine.arrays import BoolArray, FloatArray
 from ratings.engine.bradley_terry import BradleyTerryFit
-from ratings.engine.newton import invertible, same_block
+from ratings.engine.newton import inverse_definite, invertible, same_block
 
 Z_95 = 1.959963984540054
 
@@ -109,7 +109,7 @@ def difference_std_error(intervals: Intervals, candidate: int, other: int) -> fl
 def _inverse(fit: BradleyTerryFit, together: BoolArray) -> tuple[FloatArray, float | None]:
     n = fit.theta.size
     size = n + 1 if fit.eta_free else n
-    inverse: FloatArray = np.linalg.inv(invertible(fit.hessian[:size, :size], together)).astype(np.float64)
+    inverse = inverse_definite(invertible(fit.hessian[:size, :size], together))
     if fit.eta is None:
         return inverse, None
     return inverse[:n, :n], math.sqrt(inverse[n, n]) if fit.eta_free else math.nan

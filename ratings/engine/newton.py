@@ -17,6 +17,8 @@ from ratings.engine.likelihood import Likelihood
 ETA_FLOOR = 1e-4
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 50
+# Up to this size dpotri gains nothing on a plain inverse, and may wake the threads of BLAS.
+_SMALL = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +141,37 @@ def invertible(hessian: FloatArray, together: BoolArray) -> FloatArray:
     return filled
 
 
+def solve_definite(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a symmetric positive definite system; by least squares where rounding made it indefinite."""
+    from scipy.linalg.lapack import dposv
+
+    if right.size == 0:
+        return right
+    _, solved, info = dposv(matrix, right)
+    if info != 0:
+        solved = np.linalg.lstsq(matrix, right)[0]
+    return np.asarray(solved, dtype=np.float64)
+
+
+def inverse_definite(matrix: FloatArray) -> FloatArray:
+    """Inverse of a symmetric positive definite matrix.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If it is singular to rounding.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    if matrix.shape[0] <= _SMALL:
+        return np.linalg.inv(matrix).astype(np.float64)
+    factor, info = dpotrf(matrix, lower=1)
+    if info != 0:
+        return np.linalg.inv(matrix).astype(np.float64)
+    lower = np.tril(dpotri(factor, lower=1)[0])
+    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
+
+
 def same_block(blocks: IntArray) -> BoolArray:
     """(n, n) mask of candidates that share a block."""
     together: BoolArray = np.equal.outer(blocks, blocks)
@@ -171,13 +204,13 @@ def _step(
     filled = invertible(hessian, together)
     step = np.zeros_like(parameters)
     if not eta_free:
-        step[:n] = np.linalg.solve(filled[:n, :n], -gradient[:n])
+        step[:n] = solve_definite(filled[:n, :n], -gradient[:n])
         return step
-    step[:] = np.linalg.solve(filled, -gradient)
+    step[:] = solve_definite(filled, -gradient)
     if parameters[n] + step[n] < ETA_FLOOR:
         # Past the floor: minimise the same quadratic model with eta on it. Cutting eta alone may go uphill.
         step[n] = ETA_FLOOR - parameters[n]
-        step[:n] = np.linalg.solve(filled[:n, :n], -(gradient[:n] + filled[:n, n] * step[n]))
+        step[:n] = solve_definite(filled[:n, :n], -(gradient[:n] + filled[:n, n] * step[n]))
     return step
 
 
