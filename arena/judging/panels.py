@@ -49,9 +49,7 @@ def is_same_model(one: str, other: str) -> bool:
 
 def may_judge(judge_model_id: str, first_model_id: str, second_model_id: str) -> bool:
     """No model judges itself, whatever host serves it and whatever it is called on the page."""
-    return not is_same_model(judge_model_id, first_model_id) and not is_same_model(
-        judge_model_id, second_model_id
-    )
+    return not is_same_model(judge_model_id, first_model_id) and not is_same_model(judge_model_id, second_model_id)
 
 
 def stand_ins_due(
@@ -79,9 +77,7 @@ def stand_ins_due(
         and judge.reads_input
         and may_judge(judge.model_id, first_model_id, second_model_id)
     ]
-    return tuple(
-        StandIn(judge.judge_id, ballot.judge_id) for ballot, judge in zip(failed, free, strict=False)
-    )
+    return tuple(StandIn(judge.judge_id, ballot.judge_id) for ballot, judge in zip(failed, free, strict=False))
 
 
 def panel_shrinks_below_quorum(
@@ -99,9 +95,7 @@ def panel_shrinks_below_quorum(
     return tuple(shrunk)
 
 
-def family_overlaps(
-    judges: Sequence[FamilyMember], candidates: Sequence[FamilyMember]
-) -> tuple[FamilyOverlap, ...]:
+def family_overlaps(judges: Sequence[FamilyMember], candidates: Sequence[FamilyMember]) -> tuple[FamilyOverlap, ...]:
     overlaps = []
     for judge in judges:
         family = judge.family.strip()

@@ -139,9 +139,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
 def _without_object(text: str, cut: str) -> VerdictError:
     if _is_other_json(text):
         return VerdictError(ErrorCode.INVALID_SCHEMA, "The reply is JSON, but not an object with a verdict.")
-    return VerdictError(
-        ErrorCode.INVALID_JSON, f"The reply holds no JSON object.{cut}", is_prose="{" not in text
-    )
+    return VerdictError(ErrorCode.INVALID_JSON, f"The reply holds no JSON object.{cut}", is_prose="{" not in text)
 
 
 def _is_other_json(text: str) -> bool:

@@ -27,9 +27,7 @@ _FILES = re.compile(
     r"|expected a string",
     re.IGNORECASE,
 )
-_FILE_SIZE = re.compile(
-    r"too large|too big|too many pages|exceeds? .{0,40}(?:size|pages|\bMB\b|bytes)", re.IGNORECASE
-)
+_FILE_SIZE = re.compile(r"too large|too big|too many pages|exceeds? .{0,40}(?:size|pages|\bMB\b|bytes)", re.IGNORECASE)
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:currently )?(?:supported|available|permitted|allowed|recogni[sz]ed|enabled)"
     r"|(?:does|do)(?: not|n't) (?:currently )?(?:support|accept|allow|have)|unrecogni[sz]ed|unknown"
@@ -42,9 +40,7 @@ _SCHEMA = re.compile(
     r"|strict mode|invalid schema",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(
-    r"content_filter|content_policy|content management policy|responsible_?ai", re.IGNORECASE
-)
+_REFUSED = re.compile(r"content_filter|content_policy|content management policy|responsible_?ai", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing_hard_limit", re.IGNORECASE)
 _WORD_CODES: tuple[tuple[re.Pattern[str], int], ...] = (
     (

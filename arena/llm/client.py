@@ -51,9 +51,7 @@ def complete(
     # httpx takes a good part of a second to import, which commands without a call should not pay.
     from arena.llm.exchange import Exchange
 
-    exchange = Exchange(
-        endpoint, request, deadline_s=deadline_s, max_bytes=max_bytes, progress=on_progress or _nothing
-    )
+    exchange = Exchange(endpoint, request, deadline_s=deadline_s, max_bytes=max_bytes, progress=on_progress or _nothing)
     outcome = exchange.run()
     if isinstance(outcome, Completion):
         return outcome

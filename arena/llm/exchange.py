@@ -136,9 +136,7 @@ class Exchange:
         if first in {b"{", b"["}:
             self._reader.read_document((head + b"".join(chunks)).decode("utf-8", "replace"))
         elif first == b"<":
-            raise LLMError(
-                ErrorCode.OTHER, "The server answered with a web page, not as an API. Check the base URL."
-            )
+            raise LLMError(ErrorCode.OTHER, "The server answered with a web page, not as an API. Check the base URL.")
         else:
             self._streamed = True
             self._read_events(head, chunks)

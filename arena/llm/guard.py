@@ -77,9 +77,7 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def checked_addresses(
-    host: str, port: int, *, allow_private: bool, resolver: Resolver = resolve
-) -> list[str]:
+def checked_addresses(host: str, port: int, *, allow_private: bool, resolver: Resolver = resolve) -> list[str]:
     """The addresses to connect to; one bad one spoils the name, for nobody mixes them in good faith."""
     addresses = resolver(host, port)
     if not addresses:

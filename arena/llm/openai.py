@@ -137,9 +137,7 @@ class OpenAIReader:
         if isinstance(document, dict) and not document.get("choices"):
             # An empty list is an upstream failure; no list at all means that something else answers there.
             empty = "choices" in document
-            message = (
-                "The server answered without any choice." if empty else "The reply is no chat completion."
-            )
+            message = "The server answered without any choice." if empty else "The reply is no chat completion."
             raise LLMError(ErrorCode.SERVER_ERROR if empty else ErrorCode.OTHER, message, transient=empty)
         self.done = True
 
@@ -197,9 +195,7 @@ class OpenAIReader:
         finish_reason = choice.get("finish_reason")
         if isinstance(finish_reason, str) and finish_reason:
             if finish_reason == "error":
-                raise LLMError(
-                    ErrorCode.SERVER_ERROR, "The provider broke off with an error.", transient=True
-                )
+                raise LLMError(ErrorCode.SERVER_ERROR, "The provider broke off with an error.", transient=True)
             self.finish_reason = storable(finish_reason)[:100]
 
     def _take_parts(self, parts: Sequence[object]) -> None:

@@ -203,9 +203,7 @@ def _obeys(completion: Completion, structured: Structured) -> bool:
     return isinstance(reply, dict)
 
 
-def _pdf(
-    prober: _Prober, request: ChatRequest, pdf: bytes, word: str | None
-) -> tuple[bool | None, bool | None]:
+def _pdf(prober: _Prober, request: ChatRequest, pdf: bytes, word: str | None) -> tuple[bool | None, bool | None]:
     parts = (TextPart(_PDF_PROMPT), FilePart(pdf, "application/pdf", "probe.pdf"))
     request = replace(request, messages=(ChatMessage("user", parts),), structured=None, json_schema=None)
     _, outcome = prober.call(request, "probe-pdf")
@@ -230,9 +228,7 @@ def _sentence(
         forms = {"schema": "It follows a JSON schema.", "json": "It knows JSON mode, but no schema."}
         sentences.append(forms[structured] if structured else "It knows neither JSON schema nor JSON mode.")
     if pdf_accepted:
-        sentences.append(
-            "It takes PDFs." if pdf_read is not False else "It accepts PDFs, but did not read one."
-        )
+        sentences.append("It takes PDFs." if pdf_read is not False else "It accepts PDFs, but did not read one.")
     elif pdf_accepted is False:
         sentences.append("It takes no PDFs.")
     return " ".join(sentences)

@@ -188,9 +188,7 @@ def fit(
             likelihood, begin, blocks, ridge=ridge, tolerance=tolerance, max_iterations=max_iterations or 100
         )
     else:
-        solution = lbfgs(
-            likelihood, begin, ridge=ridge, tolerance=tolerance, max_iterations=max_iterations or 5000
-        )
+        solution = lbfgs(likelihood, begin, ridge=ridge, tolerance=tolerance, max_iterations=max_iterations or 5000)
     theta = solution.parameters[: counts.n_candidates]
     gradient_norm = float(np.abs(solution.gradient).max(initial=0.0))
     return BradleyTerryFit(
@@ -223,9 +221,7 @@ def _check(counts: PairCounts, ties: str, ridge: float, reference: int | None, m
         raise ValueError(f"reference {reference} is outside 0 to {counts.n_candidates - 1}.")
 
 
-def _finite_part(
-    counts: PairCounts, links: Connectivity, ties: TieModel, ridge: float
-) -> tuple[Likelihood, IntArray]:
+def _finite_part(counts: PairCounts, links: Connectivity, ties: TieModel, ridge: float) -> tuple[Likelihood, IntArray]:
     """What has a finite optimum: everything with a prior, else the comparisons within strong groups.
 
     Without a prior, groups drift apart until the comparisons between them cost nothing, so the limit of

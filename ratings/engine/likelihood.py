@@ -178,9 +178,7 @@ def penalised_objective(
     return likelihood.evaluate(parameters, ridge)
 
 
-def _logistic_terms(
-    x: FloatArray, positive: FloatArray, negative: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
+def _logistic_terms(x: FloatArray, positive: FloatArray, negative: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """-(positive log s(x) + negative log s(-x)): its sum, and first and second derivative per pair."""
     small = np.exp(-np.abs(x))
     one_plus = 1.0 + small

@@ -192,9 +192,7 @@ def pairs(
     return [ledger.assign(pair) for pair in order]
 
 
-def remaining(
-    candidates: Collection[int], n_samples: int, already: Collection[tuple[int, int, int]] = ()
-) -> int:
+def remaining(candidates: Collection[int], n_samples: int, already: Collection[tuple[int, int, int]] = ()) -> int:
     """How many matches of these candidates are still possible; 0 means that the tournament is finished."""
     roster = set(candidates)
     possible = len(roster) * (len(roster) - 1) // 2 * n_samples
@@ -204,9 +202,7 @@ def remaining(
 class _Ledger:
     """Which samples were used, by whom."""
 
-    def __init__(
-        self, categories: Sequence[Hashable], seed: int, already: Iterable[tuple[int, int, int]]
-    ) -> None:
+    def __init__(self, categories: Sequence[Hashable], seed: int, already: Iterable[tuple[int, int, int]]) -> None:
         labels: dict[Hashable, int] = {}
         self._category: IntArray = np.array(
             [labels.setdefault(category, len(labels)) for category in categories], dtype=np.int64
@@ -264,9 +260,7 @@ def _circle(candidates: list[int], seed: int, cycle: int) -> list[Pair]:
     return ordered
 
 
-def _interleave(
-    star: list[Pair], rest: list[Pair], wanted: int, weight: float, played: int, total: int
-) -> list[Pair]:
+def _interleave(star: list[Pair], rest: list[Pair], wanted: int, weight: float, played: int, total: int) -> list[Pair]:
     """Merge so that the share of baseline matches stays at the weight, as far as both last."""
     order: list[Pair] = []
     at_star = at_rest = 0
@@ -299,9 +293,7 @@ def _check(
     for match in already:
         first, second, sample = match
         if not (0 <= first < second and 0 <= sample < len(categories)):
-            raise ValueError(
-                f"{tuple(match)} is no (first, second, sample) with first < second and a known sample."
-            )
+            raise ValueError(f"{tuple(match)} is no (first, second, sample) with first < second and a known sample.")
     if baseline_weight is None:
         return
     if not 0 <= baseline_weight <= 1:
