@@ -36,6 +36,8 @@ class RawSample:
     rest: Record = field(default_factory=dict)
     # The names that the file gives to our labels, so that a problem names the file's own field.
     names: dict[str, str] = field(default_factory=dict)
+    # Where the file keeps the content of each message, when it has no messages of its own.
+    content_fields: tuple[str, ...] = ()
 
 
 def recognise(record: Record, *, error: Report, warn: Report) -> RawSample | None:
@@ -96,7 +98,8 @@ def _openai_evals(record: Record, *, error: Report, warn: Report) -> RawSample:
         labels["reference"] = ideal
     value = record["input"]
     messages = [{"role": "user", "content": value}] if isinstance(value, str) else value
-    return RawSample(OPENAI_EVALS, messages, "input", labels, rest, names)
+    fields = ("input",) if isinstance(value, str) else ()
+    return RawSample(OPENAI_EVALS, messages, "input", labels, rest, names, fields)
 
 
 def _prompt(record: Record, *, error: Report, warn: Report) -> RawSample:
@@ -111,7 +114,7 @@ def _prompt(record: Record, *, error: Report, warn: Report) -> RawSample:
         known["category"] = "cluster"
     labels, rest = _split(record, known, (prompt,))
     messages = [{"role": "user", "content": record[prompt]}]
-    return RawSample(dialect, messages, prompt, labels, rest, known)
+    return RawSample(dialect, messages, prompt, labels, rest, known, (prompt,))
 
 
 def _arena_hard_turns(record: Record, *, error: Report, warn: Report) -> RawSample:
@@ -127,7 +130,8 @@ def _arena_hard_turns(record: Record, *, error: Report, warn: Report) -> RawSamp
     content = turns[0].get("content")
     extra = {f"turns[0].{clip(key)}": value for key, value in turns[0].items() if key != "content"}
     messages = [{"role": "user", "content": content}]
-    return RawSample(ARENA_HARD, messages, "turns", labels, {**rest, **extra}, known)
+    fields = ("turns[0].content",)
+    return RawSample(ARENA_HARD, messages, "turns", labels, {**rest, **extra}, known, fields)
 
 
 def _mt_bench(record: Record, *, error: Report, warn: Report) -> RawSample:
@@ -144,10 +148,13 @@ def _mt_bench(record: Record, *, error: Report, warn: Report) -> RawSample:
             break
     asked = len(turns) if len(answers) >= len(turns) - 1 else 1
     messages: list[dict[str, object]] = []
+    fields: list[str] = []
     for i, turn in enumerate(turns[:asked]):
         messages.append({"role": "user", "content": turn})
+        fields.append(f"turns[{i}]")
         if i < asked - 1:
             messages.append({"role": "assistant", "content": answers[i]})
+            fields.append(f"reference[{i}]")
     if asked < len(turns):
         warn("turns", "only the first turn is asked: the file has no answer to it that the next could follow")
         rest["turns"] = turns[1:]
@@ -155,4 +162,4 @@ def _mt_bench(record: Record, *, error: Report, warn: Report) -> RawSample:
         labels["reference"] = answers[asked - 1]
     if len(answers) > asked:
         rest["reference"] = answers[asked:]
-    return RawSample(MT_BENCH, messages, "turns", labels, rest, known)
+    return RawSample(MT_BENCH, messages, "turns", labels, rest, known, tuple(fields))

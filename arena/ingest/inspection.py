@@ -48,8 +48,8 @@ def inspect_upload(path: Path, filename: str, *, limits: Limits = DEFAULT_LIMITS
 def read_samples(
     path: Path, filename: str, *, limits: Limits = DEFAULT_LIMITS, only_good: bool = False
 ) -> Iterator[SampleDraft]:
-    """The samples of an upload, streamed. Raises UploadError at the first error, or, with only_good, where all
-    of the upload is refused; that may be after samples were yielded, so take them in one transaction."""
+    """The samples of an upload, streamed. Raises UploadError at the first error, or, with only_good, where the
+    whole upload is refused; that may be after samples were yielded, so take them in one transaction."""
     log = ProblemLog(_shown_name(filename), limits.stored_problems)
     with _opened(path, filename, limits, log) as source:
         if source is not None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,14 +28,18 @@ class MessageReader:
         self.paths: dict[str, str] = {}  # attachment path -> where it was first named
         self.extras: dict[str, Any] = {}
 
-    def read(self, value: object, where: str) -> list[Message]:
+    def read(self, value: object, where: str, content_fields: Sequence[str] = ()) -> list[Message]:
         if not isinstance(value, list):
             self.error(where, "must be a list of messages")
             return []
         if not value:
             self.error(where, "is empty")
             return []
-        messages = [self._message(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        messages = []
+        for i, item in enumerate(value):
+            at = f"{where}[{i}]"
+            content_at = content_fields[i] if i < len(content_fields) else f"{at}.content"
+            messages.append(self._message(item, at, content_at))
         roles = [message.get("role") for message in messages]
         if "user" not in roles:
             self.error(where, "has no user message")
@@ -42,7 +47,7 @@ class MessageReader:
             self.error(f"{where}[{len(roles) - 1}].role", "the last message must be of the user (or a tool)")
         return messages
 
-    def _message(self, item: object, where: str) -> Message:
+    def _message(self, item: object, where: str, content_at: str) -> Message:
         if not isinstance(item, dict):
             self.error(where, "must be an object with role and content")
             return {}
@@ -59,7 +64,7 @@ class MessageReader:
                     self.error(f"{where}.{key}", "must be a list" if wanted is list else "must be text")
             elif key not in ("role", "content", *_TOOL_KEYS):
                 self.extras[f"{where}.{clip(key)}"] = value
-        message["content"] = self._content(item.get("content"), f"{where}.content", message)
+        message["content"] = self._content(item.get("content"), content_at, message)
         return message
 
     def _content(self, value: object, where: str, message: Message) -> str | list[Part]:

@@ -110,7 +110,7 @@ class SampleReader:
         labels = LabelReader(raw, error)
         reader = MessageReader(error=error, warn=warn, image_bytes=image_bytes)
         self.dialect = raw.dialect
-        self.messages: list[Message] = reader.read(raw.messages, raw.messages_field)
+        self.messages: list[Message] = reader.read(raw.messages, raw.messages_field, raw.content_fields)
         self.paths = reader.paths
         self.key = labels.key()
         self.category = labels.text("category", MAX_CATEGORY)
