@@ -31,7 +31,8 @@ _FILE_SIZE = re.compile(r"too large|too big|too many pages|exceeds? .{0,40}(?:si
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:currently )?(?:supported|available|permitted|allowed|recogni[sz]ed|enabled)"
     r"|(?:does|do)(?: not|n't) (?:currently )?(?:support|accept|allow|have)|unrecogni[sz]ed|unknown"
-    r"|unexpected|not compatible|deprecated|cannot be (?:used|set|specified)|can only be|only .{0,30}(?:supported|allowed)|unavailable"
+    r"|unexpected|not compatible|deprecated"
+    r"|cannot be (?:used|set|specified)|can only be|only .{0,30}(?:supported|allowed)|unavailable"
     r"|extra (?:inputs|fields)|additional propert|cannot find field|no longer|incompatible|extra_forbidden",
     re.IGNORECASE,
 )
@@ -130,7 +131,7 @@ def read_report(document: object) -> Report:
 
 
 def _validation_report(detail: list[object] | dict[str, object]) -> Report:
-    """`{"detail": [{"type": ..., "loc": ["body", "temperature"], "msg": ...}]}`, common among Python servers."""
+    """`{"detail": [{"type": ..., "loc": ["body", "temperature"], "msg": ...}]}`, common in Python."""
     first = detail[0] if isinstance(detail, list) and detail else detail
     if not isinstance(first, dict):
         return Report(str(first), "", "", None)

@@ -39,7 +39,7 @@ class ErrorCode(StrEnum):
 
 
 class LLMError(Exception):
-    """A call without a usable answer: why, whether trying again can help, and what was received until then."""
+    """A call without a usable answer: why, whether trying again can help, and what was received."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class Exchange:
         self._host = ""
 
     def run(self) -> Completion | LLMError:
-        """Failures are returned: raised here they would drag the request, and so the key, along as context."""
+        """Failures are returned: raised here they would drag the request, and the key, along as context."""
         try:
             self._send()
         except LLMError as error:

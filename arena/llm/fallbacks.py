@@ -12,7 +12,7 @@ _OTHER_FIELD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": 
 
 
 def adapted(request: ChatRequest, error: LLMError) -> tuple[ChatRequest, str] | None:
-    """The request to try next and the name of the change, to be remembered per model; none when nothing is left.
+    """The request to try next and the name of the change, to be remembered per model; None when none is left.
 
     The names are those that `with_changes` takes.
     """

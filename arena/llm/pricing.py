@@ -42,10 +42,12 @@ class SeedPrice(NamedTuple):
 
 
 def seed_price(model_id: str, base_url: str, on: datetime | None = None) -> SeedPrice | None:
-    """The published price of a model at this endpoint. An endpoint that the data does not know has no price:
-    a proxy or a server of one's own may charge anything, or nothing, for a model of the same name.
+    """The published price of a model at this endpoint.
+
+    None where the data does not know the endpoint: a proxy or a server of one's own may charge anything, or
+    nothing, for a model of the same name.
     """
-    # Takes the better part of a second to import. It stays offline unless its updater is started, which it is not.
+    # Takes long to import. It stays offline unless its updater is started, which it is not.
     from genai_prices.data_snapshot import get_snapshot
 
     try:

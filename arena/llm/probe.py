@@ -59,8 +59,11 @@ class Attempt:
     started_at: datetime
     ended_at: datetime
     usage: Usage
-    completion: Completion | None
-    error: LLMError | None
+    outcome: Completion | LLMError
+
+    @property
+    def error(self) -> LLMError | None:
+        return self.outcome if isinstance(self.outcome, LLMError) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +107,12 @@ class _Prober:
 
     def _attempt(self, request: ChatRequest, purpose: str) -> Completion | LLMError:
         started_at = datetime.now(UTC)
-        completion: Completion | None = None
-        error: LLMError | None = None
         try:
-            completion = complete(self.endpoint, request, deadline_s=self.deadline_s)
-        except LLMError as caught:
-            error = caught
-        outcome = completion or error
-        assert outcome is not None
-        attempt = Attempt(purpose, started_at, datetime.now(UTC), outcome.usage, completion, error)
-        self.attempts.append(attempt)
+            outcome: Completion | LLMError = complete(self.endpoint, request, deadline_s=self.deadline_s)
+        except LLMError as error:
+            outcome = error
+        ended_at = datetime.now(UTC)
+        self.attempts.append(Attempt(purpose, started_at, ended_at, outcome.usage, outcome))
         return outcome
 
 
