@@ -90,6 +90,11 @@ def test_values_that_only_look_right(name: str, value: Any) -> None:
         AUDITED.with_overrides({name: value})
 
 
+def test_a_preset_is_not_overridden() -> None:
+    with pytest.raises(ProtocolError, match="start from the other preset"):
+        AUDITED.with_overrides({"preset": "majority"})
+
+
 @pytest.mark.parametrize("language", ["en", "ja", "日本語", "Français", "Chinese (Simplified)", "fr-CA"])
 def test_languages_by_name(language: str) -> None:
     assert AUDITED.with_overrides({"language": language}).language == language
