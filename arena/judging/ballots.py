@@ -118,7 +118,7 @@ def reconcile(seats: Sequence[Vote | ErrorCode], protocol: Protocol) -> BallotRe
 def decide(ballots: Sequence[Ballot], protocol: Protocol) -> DecisionResult:
     """The jury's decision. Judge order rules, never the order in which calls came back."""
     in_order = sorted(ballots, key=lambda ballot: ballot.position)
-    if any(ballot.status is BallotStatus.PENDING for ballot in in_order):
+    if any(ballot.status == BallotStatus.PENDING for ballot in in_order):
         raise ValueError("a match with a pending ballot cannot be decided")
     votes = _counted_votes(in_order)
     counts = _counts(in_order, votes)
@@ -132,11 +132,11 @@ def decide(ballots: Sequence[Ballot], protocol: Protocol) -> DecisionResult:
     if len(leaders) == 1:
         is_plurality = protocol.aggregation == "plurality"
         reason = DecisionReason.PLURALITY if is_plurality else DecisionReason.MOST_VOTES
-        return _decision(Outcome(leaders[0].value), reason, counts, protocol)
+        return _decision(Outcome(leaders[0]), reason, counts, protocol)
     if protocol.aggregation == "plurality":
         return _decision(Outcome.INCONCLUSIVE, DecisionReason.NO_PLURALITY, counts, protocol)
     winner = _first_to_reach(votes, top)
-    return _decision(Outcome(winner.value), DecisionReason.FIRST_TO_MAXIMUM, counts, protocol)
+    return _decision(Outcome(winner), DecisionReason.FIRST_TO_MAXIMUM, counts, protocol)
 
 
 def _counted_votes(ballots: Sequence[Ballot]) -> list[Vote]:
@@ -149,7 +149,7 @@ def _counted_votes(ballots: Sequence[Ballot]) -> list[Vote]:
     }
     votes = []
     for ballot in ballots:
-        is_failure = ballot.status is BallotStatus.FAILED
+        is_failure = ballot.status == BallotStatus.FAILED
         silent = is_failure and (ballot.judge_id in relieved or ballot.replaces is not None)
         if ballot.vote is not None and not silent:
             votes.append(ballot.vote)
@@ -197,7 +197,7 @@ def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol
             f"Equal votes ({tally}): the result that first reached the maximum in judge order stands."
         ),
         DecisionReason.NO_PLURALITY: f"No strict plurality: {tally}.",
-        DecisionReason.BELOW_QUORUM: f"{counts.votes} of the {protocol.quorum} votes that the quorum asks for.",
+        DecisionReason.BELOW_QUORUM: f"{counts.votes} of the {protocol.quorum} votes of the quorum.",
         DecisionReason.ALL_FAILED: f"Every judge call failed ({counts.failed} judges).",
         DecisionReason.NO_VOTE: f"No vote is left: {counts.abstained} abstained, {counts.failed} failed.",
         DecisionReason.NO_JUDGE: (

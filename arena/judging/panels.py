@@ -65,11 +65,11 @@ def stand_ins_due(
     which calls fail would let the network choose who replaces whom.
     """
     primaries = sorted((b for b in ballots if b.replaces is None), key=lambda b: b.position)
-    if any(ballot.status is BallotStatus.PENDING for ballot in primaries):
+    if any(ballot.status == BallotStatus.PENDING for ballot in primaries):
         return ()
     relieved = {ballot.replaces for ballot in ballots if ballot.replaces is not None}
     seated = {ballot.judge_id for ballot in ballots}
-    failed = [b for b in primaries if b.status is BallotStatus.FAILED and b.judge_id not in relieved]
+    failed = [b for b in primaries if b.status == BallotStatus.FAILED and b.judge_id not in relieved]
     free = [
         judge
         for judge in sorted(replacements, key=lambda judge: judge.position)

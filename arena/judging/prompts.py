@@ -25,6 +25,7 @@ Content = str | list[dict[str, Any]]
 FENCE_CHARACTERS = 16
 BAD_REPLY_CHARACTER_CAP = 4_000
 
+_NO_WORD = re.compile(r"\W+")
 _NOT_IN_FENCE = re.compile(r"[^0-9a-z]+")
 
 
@@ -127,7 +128,8 @@ def draw_fence(seed: str, texts: Iterable[str]) -> str:
 
 
 def _folded(text: str) -> str:
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    # Combining marks go before normalising, which is quadratic in the length of a run of them.
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", _NO_WORD.sub("", text))
     return _NOT_IN_FENCE.sub("", plain.casefold())
 
 

@@ -82,6 +82,9 @@ class Protocol:
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Protocol:
         problems = _override_problems(self, overrides)
+        if overrides.get("preset", self.preset) != self.preset:
+            # The name alone would change, and the settings that it stands for would not.
+            problems.append("preset: cannot be overridden; start from the other preset")
         if problems:
             raise ProtocolError(problems)
         return Protocol(**{**asdict(self), **overrides})

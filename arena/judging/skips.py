@@ -20,6 +20,7 @@ class CallFailure(StrEnum):
     CONTEXT_OVERFLOW = "CONTEXT_OVERFLOW"
     UNSUPPORTED_PARAMETER = "UNSUPPORTED_PARAMETER"
     UNSUPPORTED_INPUT = "UNSUPPORTED_INPUT"
+    REFUSED = "REFUSED"
     AUTH = "AUTH"
     NOT_FOUND = "NOT_FOUND"
     BAD_REQUEST = "BAD_REQUEST"
@@ -50,6 +51,7 @@ _SKIP_CODES = {
     CallFailure.CONTEXT_OVERFLOW: SkipCode.CONTEXT_OVERFLOW,
     CallFailure.UNSUPPORTED_PARAMETER: SkipCode.API_ERROR,
     CallFailure.UNSUPPORTED_INPUT: SkipCode.UNSUPPORTED_INPUT,
+    CallFailure.REFUSED: SkipCode.API_ERROR,
     CallFailure.AUTH: SkipCode.API_ERROR,
     CallFailure.NOT_FOUND: SkipCode.API_ERROR,
     CallFailure.BAD_REQUEST: SkipCode.API_ERROR,
@@ -66,6 +68,7 @@ _ERROR_CODES = {
     CallFailure.CONNECTION: ErrorCode.SERVER_ERROR,
     CallFailure.TIMEOUT: ErrorCode.TIMEOUT,
     CallFailure.UNSUPPORTED_INPUT: ErrorCode.UNSUPPORTED_INPUT,
+    CallFailure.REFUSED: ErrorCode.REFUSED,
     CallFailure.EMPTY: ErrorCode.EMPTY,
 }
 _UNCHANGING = frozenset(CallFailure) - {

@@ -4,7 +4,7 @@ Accepted: one JSON object, bare, in a code fence or amid prose; its keys and its
 case; extra keys. Refused, because two readers could read it in two ways:
 - anything after an object that begins like JSON and breaks off or is malformed;
 - a verdict's own key given twice with different values;
-- several complete verdicts that name different winners;
+- several complete verdicts that name different winners, or over a thousand objects;
 - a winner that is more than A, B or tie ("Answer A", "draw"), or a comment that is not text.
 NaN and Infinity are not JSON. A verdict wrapped in another object is not unwrapped.
 """
@@ -16,11 +16,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Literal
 
 Winner = Literal["A", "B", "tie"]
 
 COMMENT_CHARACTER_CAP = 4_000
+OBJECT_CAP = 1_000
 
 VERDICT_SCHEMA_NAME = "verdict"
 # The winner stands last, so that a model which writes in order decides after its reasons.
@@ -102,13 +104,15 @@ def parse_verdict(
     if not cleaned:
         return VerdictError(ErrorCode.EMPTY, f"The reply is empty.{cut}")
     try:
-        objects = list(_objects(cleaned))
+        objects = list(islice(_objects(cleaned), OBJECT_CAP + 1))
     except RecursionError:
         return VerdictError(ErrorCode.INVALID_JSON, "The JSON of the reply is nested too deep.")
     except ValueError as error:
         return VerdictError(ErrorCode.INVALID_JSON, f"The reply is not valid JSON: {error}.{cut}")
     if not objects:
         return _without_object(cleaned, cut)
+    if len(objects) > OBJECT_CAP:
+        return VerdictError(ErrorCode.INVALID_SCHEMA, f"The reply holds over {OBJECT_CAP} JSON objects.")
     return _one_verdict([_read_object(pairs) for pairs in objects])
 
 
