@@ -163,15 +163,15 @@ def test_a_huge_line_is_named_without_being_loaded(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "upload"
     with path.open("w") as stream:
-        for i in range(1_500):
+        for i in range(600):
             stream.write(message_line(f"{i} " + "x" * 10_000) + "\n")
     tracemalloc.start()
     try:
-        assert sum(1 for _ in read_samples(path, "samples.jsonl")) == 1_500
+        assert sum(1 for _ in read_samples(path, "samples.jsonl")) == 600
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 2 * 1024 * 1024 < path.stat().st_size
+    assert peak < 1024 * 1024 < path.stat().st_size / 5
 
 
 def test_a_file_over_the_limit_is_refused_unread(tmp_path: Path) -> None:
@@ -190,11 +190,10 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
 def test_reading_stops_at_the_first_error_or_takes_the_good_ones(tmp_path: Path) -> None:
     inspect_lines(tmp_path, message_line("one"), "broken", message_line("three"))
     path = tmp_path / "stored-upload"
-    taken = []
+    samples = read_samples(path, "samples.jsonl")
+    assert next(samples).key == "s0001"
     with pytest.raises(UploadError, match="line 2: is not valid JSON") as caught:
-        for sample in read_samples(path, "samples.jsonl"):
-            taken.append(sample.key)
-    assert taken == ["s0001"]
+        next(samples)
     assert caught.value.problem.line == 2
     good = read_samples(path, "samples.jsonl", only_good=True)
     assert [sample.key for sample in good] == ["s0001", "s0003"]
