@@ -160,7 +160,6 @@ class Exchange:
                 break
             self._take(events.feed(chunk))
         if reader.done:
-            self._ended_at = time.monotonic()
             self._drain(chunks)
             return
         self._take(events.close())
@@ -177,7 +176,9 @@ class Exchange:
             reader.feed(data)
             if self._begun_at is None and reader.has_begun():
                 self._begun_at = time.monotonic()
-            if reader.finish_reason is not None:
+            if self._ended_at is None and (reader.done or reader.finish_reason is not None):
+                # The usage that follows is not the model's time.
+                self._ended_at = time.monotonic()
                 self._clock.silence_s = TRAILER_SILENCE_S
             if reader.done:
                 return
