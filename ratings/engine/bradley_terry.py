@@ -23,7 +23,7 @@ from ratings.engine.newton import ETA_FLOOR, lbfgs, newton
 
 FALLBACK_RIDGE = 0.01
 NEWTON_TOLERANCE = 1e-12
-LBFGS_TOLERANCE = 1e-9
+LBFGS_TOLERANCE = 1e-7
 Method = Literal["newton", "lbfgs"]
 
 
@@ -154,7 +154,7 @@ def fit(
         Candidate pinned at 0. Other components still sum to zero.
     method : {"newton", "lbfgs"}
     tolerance : float, optional
-        Bound on the projected gradient divided by max(1, number of comparisons); 1e-12, with L-BFGS-B 1e-9.
+        Bound on the projected gradient divided by max(1, number of comparisons); 1e-12, with L-BFGS-B 1e-7.
     max_iterations : int, optional
         100, with L-BFGS-B 5,000.
 
