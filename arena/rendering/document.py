@@ -26,16 +26,18 @@ MAX_PARAGRAPH_BRACKETS = 250
 MAX_PARAGRAPH_IMAGES = 30
 MAX_MARKS = 16_000
 MAX_TOKENS = 40_000
-MAX_HIGHLIGHTED_CHARACTERS = 30_000
-MAX_HIGHLIGHTED_LINE = 2_000
+MAX_HIGHLIGHTED_CHARACTERS = 16_000
+MAX_HIGHLIGHTED_BLOCK = 8_000
 
 # Named by the author of the text or not highlighted at all: guessing a language is slow and often wrong.
 _LANGUAGE_NAMES = """
-    bash c c# c++ cpp cs csharp css diff docker dockerfile go golang graphql haskell html ini java javascript js
-    json jsx kotlin latex lua make makefile nginx perl php powershell protobuf py python python3 r rb ruby rust
-    rs scala sh shell sql svelte swift tex toml ts tsx typescript xml yaml yml zsh
+    bash c c# c++ cpp cs csharp css diff docker dockerfile go golang graphql haskell html ini java
+    javascript js json jsx kotlin latex lua make makefile nginx perl php powershell protobuf py python python3
+    r rb ruby rust rs scala sh shell sql swift tex toml ts tsx typescript xml yaml yml zsh
 """
 _LANGUAGES = frozenset(_LANGUAGE_NAMES.split())
+# Some lexers look ahead over words or blank space, again from every word: long runs of them take seconds.
+_SLOW_TO_LEX = re.compile(r"(?<!.).{1000}|(?<!\s)\s{400}|(?<![\w.$<>?\[\]])(?:[\w.$<>?\[\]]++\s++){200}")
 _SCHEME = re.compile(rf"(?:{'|'.join(sorted(URL_SCHEMES))}):[^\s]+", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 
@@ -159,7 +161,7 @@ def _render_code(
 
 
 def _highlighted(code: str, language: str, env: EnvType) -> str | None:
-    if language not in _LANGUAGES or max(map(len, code.split("\n"))) > MAX_HIGHLIGHTED_LINE:
+    if language not in _LANGUAGES or len(code) > MAX_HIGHLIGHTED_BLOCK or _SLOW_TO_LEX.search(code):
         return None
     env["highlighted_characters"] = env.get("highlighted_characters", 0) + len(code)
     if env["highlighted_characters"] > MAX_HIGHLIGHTED_CHARACTERS:
