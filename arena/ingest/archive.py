@@ -82,9 +82,7 @@ def open_zip(path: Path, limits: Limits, log: ProblemLog) -> ZipSource | None:
     return source
 
 
-def _admit_all(
-    archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog
-) -> ZipSource | None:
+def _admit_all(archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog) -> ZipSource | None:
     files: dict[str, zipfile.ZipInfo] = {}
     names = NameRegister(log)
     for info in archive.infolist():

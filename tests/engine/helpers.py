@@ -32,11 +32,7 @@ def from_cells(n_candidates: int, cells: Iterable[Sequence[int]]) -> PairCounts:
     """Counts from rows (i, j, wins of i, wins of j, ties)."""
     return PairCounts.from_rows(
         n_candidates,
-        [
-            (i, j, outcome, count)
-            for i, j, *counts in cells
-            for outcome, count in zip(OUTCOMES, counts, strict=True)
-        ],
+        [(i, j, outcome, count) for i, j, *counts in cells for outcome, count in zip(OUTCOMES, counts, strict=True)],
     )
 
 

@@ -268,9 +268,7 @@ def same(one: BradleyTerryFit, other: BradleyTerryFit, order: list[int]) -> None
 
 @PROPERTY
 @given(rows=cells, order=st.permutations(range(5)), setting=settled)
-def test_relabelling_permutes_the_result(
-    rows: Cells, order: list[int], setting: tuple[TieModel, float]
-) -> None:
+def test_relabelling_permutes_the_result(rows: Cells, order: list[int], setting: tuple[TieModel, float]) -> None:
     ties, ridge = setting
     renamed = [(order[i], order[j], outcome, count) for i, j, outcome, count in rows]
 

@@ -69,9 +69,7 @@ def test_published_value_and_gradient_at_a_point() -> None:
     case = reference["bt"][spot["case"]]
     counts = from_cells(case["n_models"], case["pairs"])
 
-    value, gradient, _ = penalised_objective(
-        counts, np.array(spot["params"]), ties="rao_kupper", ridge=spot["ridge"]
-    )
+    value, gradient, _ = penalised_objective(counts, np.array(spot["params"]), ties="rao_kupper", ridge=spot["ridge"])
 
     assert value == pytest.approx(spot["value"], rel=1e-12)
     np.testing.assert_allclose(gradient, spot["gradient"], rtol=1e-9, atol=1e-9)

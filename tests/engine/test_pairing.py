@@ -49,9 +49,7 @@ def test_every_plan_is_valid_and_as_long_as_it_can_be(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=30, deadline=None)
 @given(cut=st.integers(0, 80), seed=st.integers(0, 99), weight=st.sampled_from([None, 0.6]))
-def test_a_raised_limit_continues_the_schedule(
-    strategy: str, cut: int, seed: int, weight: float | None
-) -> None:
+def test_a_raised_limit_continues_the_schedule(strategy: str, cut: int, seed: int, weight: float | None) -> None:
     options: dict[str, Any] = {"baseline": 2, "baseline_weight": weight}
     whole = pairs(strategy, range(5), BANK, 80, seed, **options)
     start = pairs(strategy, range(5), BANK, cut, seed, **options)

@@ -70,9 +70,7 @@ def directory_offset(data: bytes, name: str) -> int:
     return found
 
 
-def pdf_bytes(
-    pages: int = 1, text: str = "Hello board", *, encrypt: bool = False, packed_page: bytes = b""
-) -> bytes:
+def pdf_bytes(pages: int = 1, text: str = "Hello board", *, encrypt: bool = False, packed_page: bytes = b"") -> bytes:
     kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(pages))
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",

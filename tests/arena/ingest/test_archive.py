@@ -215,9 +215,7 @@ def test_damaged_data_is_found(tmp_path: Path) -> None:
     data = bytearray(zip_bytes({"samples.jsonl": message_line("x" * 200)}))
     at = 30 + len("samples.jsonl")
     data[at : at + 8] = b"\xff" * 8
-    assert sentences(inspect_zip(tmp_path, bytes(data))) == [
-        "samples.jsonl: is damaged: its data cannot be unpacked"
-    ]
+    assert sentences(inspect_zip(tmp_path, bytes(data))) == ["samples.jsonl: is damaged: its data cannot be unpacked"]
 
 
 def test_entries_that_share_bytes_are_refused(tmp_path: Path) -> None:
@@ -283,8 +281,7 @@ def test_missing_and_unreferenced_attachments(tmp_path: Path) -> None:
     assert sentences(found) == [
         "notes.txt: is not under attachments/ and was left out",
         f"samples.jsonl line 1: {field}[1].path: 'attachments/b.png' is not in the upload",
-        f"samples.jsonl line 1: {field}[2].path: 'a.png' is not in the upload; "
-        "did you mean 'attachments/a.png'?",
+        f"samples.jsonl line 1: {field}[2].path: 'a.png' is not in the upload; did you mean 'attachments/a.png'?",
         "attachments/a.png: no sample refers to it; it was left out",
     ]
     assert found.good_count == 1

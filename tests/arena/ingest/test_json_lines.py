@@ -15,11 +15,9 @@ def test_every_problem_is_named_with_its_own_line(tmp_path: Path) -> None:
     bad_role = json.dumps({"input": {"messages": [{"role": "robot", "content": "x"}]}})
     found = inspect_lines(tmp_path, message_line(), "", "   ", bad_role, "{", "3", message_line("two"))
     assert sentences(found) == [
-        "samples.jsonl line 4: input.messages[0].role: "
-        "must be one of system, user, assistant, developer, tool",
+        "samples.jsonl line 4: input.messages[0].role: must be one of system, user, assistant, developer, tool",
         "samples.jsonl line 4: input.messages: has no user message",
-        "samples.jsonl line 5: is not valid JSON: Expecting property name enclosed in double quotes "
-        "(character 2)",
+        "samples.jsonl line 5: is not valid JSON: Expecting property name enclosed in double quotes (character 2)",
         "samples.jsonl line 6: must be a JSON object",
     ]
     assert (found.sample_count, found.good_count, found.error_count) == (5, 2, 4)
@@ -46,9 +44,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize("document", ['[{"prompt": "a"}]', '{\n  "prompt": "a"\n}'])
 def test_one_json_document_is_refused_in_one_sentence(tmp_path: Path, document: str) -> None:
     found = inspect_bytes(tmp_path, document)
-    assert sentences(found) == [
-        "samples.jsonl line 1: is one JSON document; JSONL has one object on each line"
-    ]
+    assert sentences(found) == ["samples.jsonl line 1: is one JSON document; JSONL has one object on each line"]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +149,7 @@ def test_a_huge_line_is_named_without_being_loaded(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert sentences(found) == [
-        f"samples.jsonl line 2: is {size:,} bytes long; the limit for one line is 1,048,576"
-    ]
+    assert sentences(found) == [f"samples.jsonl line 2: is {size:,} bytes long; the limit for one line is 1,048,576"]
     assert found.good_count == 2
     assert peak < 8 * 1024 * 1024
 

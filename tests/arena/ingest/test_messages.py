@@ -152,9 +152,7 @@ def test_bad_images_are_named(tmp_path: Path, url: Any, sentence: str) -> None:
 def test_unknown_keys_are_kept_in_metadata(tmp_path: Path) -> None:
     record = {
         "input": {
-            "messages": [
-                {"role": "user", "weight": 2, "content": [{"type": "text", "text": "x", "mark": 1}]}
-            ],
+            "messages": [{"role": "user", "weight": 2, "content": [{"type": "text", "text": "x", "mark": 1}]}],
             "model": "any",
         },
         "usage_output": "What was answered then",

@@ -54,16 +54,12 @@ def test_a_reader_that_died_is_started_again(document: Path) -> None:
         assert reader.read(document).pages == 2
 
 
-def test_a_file_that_kills_the_reader_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, document: Path
-) -> None:
+def test_a_file_that_kills_the_reader_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, document: Path) -> None:
     fake_worker(monkeypatch, tmp_path, "os.abort()")
     assert read_pdf(document).problem == "cannot be read: the reader stopped on it, or ran out of memory"
 
 
-def test_a_file_that_takes_too_long_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, document: Path
-) -> None:
+def test_a_file_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, document: Path) -> None:
     fake_worker(monkeypatch, tmp_path, "time.sleep(60)")
     with PdfReader(Limits(pdf_seconds=0.1)) as reader:
         assert reader.read(document).problem == "takes too long to read"

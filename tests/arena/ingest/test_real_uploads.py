@@ -30,9 +30,7 @@ def test_a_real_pdf_with_a_japanese_name(tmp_path: Path, top: str, form: str) ->
     for path in sorted(root.rglob("*")):
         if path.is_file():
             name = path.relative_to(root).as_posix()
-            normal = (
-                unicodedata.normalize("NFD", name) if form == "NFD" else unicodedata.normalize("NFC", name)
-            )
+            normal = unicodedata.normalize("NFD", name) if form == "NFD" else unicodedata.normalize("NFC", name)
             files[top + normal] = path.read_bytes()
     assert len(files) == 2
     found = inspect_bytes(tmp_path, zip_bytes(files), "test-h.zip")

@@ -26,14 +26,10 @@ USER = st.fixed_dictionaries(
     {
         "role": st.just("user"),
         "content": FULL_TEXT
-        | st.lists(
-            st.fixed_dictionaries({"type": st.just("text"), "text": FULL_TEXT}), min_size=1, max_size=3
-        ),
+        | st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": FULL_TEXT}), min_size=1, max_size=3),
     }
 )
-OTHER = st.fixed_dictionaries(
-    {"role": st.sampled_from(["system", "assistant", "developer"]), "content": TEXT}
-)
+OTHER = st.fixed_dictionaries({"role": st.sampled_from(["system", "assistant", "developer"]), "content": TEXT})
 LABELS = st.fixed_dictionaries(
     {},
     optional={
@@ -77,9 +73,7 @@ def test_what_is_written_reads_as_the_same(records: list[dict[str, Any]], escape
 
 
 @settings(deadline=None, max_examples=40)
-@given(
-    content=st.binary(max_size=200), name=st.sampled_from(["a.jsonl", "a.csv", "a.tsv", "a.zip", "a.json"])
-)
+@given(content=st.binary(max_size=200), name=st.sampled_from(["a.jsonl", "a.csv", "a.tsv", "a.zip", "a.json"]))
 def test_no_bytes_make_a_reader_fail(content: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = inspect_bytes(Path(folder), content, name)
@@ -92,11 +86,7 @@ KEYS = [
     *("metadata", "json_schema", "tool_calls", "usage_output"),
 ]
 HOSTILE = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=5)
-    | st.sampled_from(["user", "text", "file_ref"]),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["user", "text", "file_ref"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=20,
 )

@@ -10,10 +10,7 @@ from .builders import inspect_bytes, sentences
 
 
 def test_columns_become_labels_and_the_rest_metadata(tmp_path: Path) -> None:
-    content = (
-        "Key,Prompt,Category,Reference,criteria,tags,Team,Empty\n"
-        'q1,"Hi, you",chat,Hello,Be kind,"a; b",sales,\n'
-    )
+    content = 'Key,Prompt,Category,Reference,criteria,tags,Team,Empty\nq1,"Hi, you",chat,Hello,Be kind,"a; b",sales,\n'
     found = inspect_bytes(tmp_path, content, "q.csv")
     assert found.problems == ()
     assert found.dialect == "table"

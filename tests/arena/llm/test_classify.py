@@ -88,11 +88,7 @@ def test_context_overflow(status: int, body: object) -> None:
         (_error("json_schema is not supported by this engine"), "response_format"),
         (_error("Unknown field", param="response_format.json_schema"), "response_format"),
         (
-            {
-                "detail": [
-                    {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs"}
-                ]
-            },
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs"}]},
             "stream_options",
         ),
         (_error("Thinking: reasoning_effort is not supported."), "reasoning_effort"),
@@ -190,9 +186,7 @@ def test_filtered_prompt() -> None:
 
 
 def test_words_of_the_provider_behind_a_router() -> None:
-    body = json.dumps(
-        _error("Provider returned error", metadata={"raw": "temperature: unsupported"})
-    ).encode()
+    body = json.dumps(_error("Provider returned error", metadata={"raw": "temperature: unsupported"})).encode()
     error = http_error(400, {}, body, SENT)
     assert error.message == "Provider returned error: temperature: unsupported"
     assert error.parameter == "temperature"

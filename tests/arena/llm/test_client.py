@@ -116,9 +116,7 @@ class TestStreams:
         assert completion.text == "Hello."
 
     def test_invalid_utf8_and_nul_become_replacement_characters(self, server: Loopback) -> None:
-        raw = (
-            b'data: {"choices":[{"index":0,"delta":{"content":"a\xffb\\u0000c"},"finish_reason":"stop"}]}\n\n'
-        )
+        raw = b'data: {"choices":[{"index":0,"delta":{"content":"a\xffb\\u0000c"},"finish_reason":"stop"}]}\n\n'
         server.replies = [chunked(raw + DONE)]
         assert complete(server.endpoint(), question()).text == "a\ufffdb\ufffdc"
 
@@ -153,9 +151,7 @@ class TestStreams:
         assert (completion.text, completion.reasoning) == ("42", "Hm.")
 
     def test_refusal(self, server: Loopback) -> None:
-        server.replies = [
-            chunked(event(delta(refusal="I can")), event(delta(refusal="not.", finish="stop")), DONE)
-        ]
+        server.replies = [chunked(event(delta(refusal="I can")), event(delta(refusal="not.", finish="stop")), DONE)]
         completion = complete(server.endpoint(), question())
         assert (completion.text, completion.refusal, completion.refused) == ("", "I cannot.", True)
 

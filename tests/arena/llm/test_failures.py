@@ -192,9 +192,7 @@ class TestBadAnswers:
         assert failure(server).code is ErrorCode.OTHER
 
     def test_simple_compression_is_read_all_the_same(self, server: Loopback) -> None:
-        server.replies = [
-            plain(gzip.compress(ANSWER), content_type="text/event-stream", content_encoding="gzip")
-        ]
+        server.replies = [plain(gzip.compress(ANSWER), content_type="text/event-stream", content_encoding="gzip")]
         assert complete(server.endpoint(), question()).text == "Hello."
 
     def test_compressed_explanation(self, server: Loopback) -> None:
@@ -262,9 +260,7 @@ class TestKey:
         assert KEY not in text
 
     def test_key_is_not_in_the_trace_of_a_lost_connection(self, server: Loopback) -> None:
-        server.replies = [
-            lambda connection, _: connection.sendall(b"HTTP/1.1 999999 " + KEY.encode() + b"\r\n\r\n")
-        ]
+        server.replies = [lambda connection, _: connection.sendall(b"HTTP/1.1 999999 " + KEY.encode() + b"\r\n\r\n")]
         error = failure(server)
         assert error.code is ErrorCode.CONNECTION
         assert KEY not in "".join(traceback.format_exception(error)) + str(vars(error))

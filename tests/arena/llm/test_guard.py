@@ -65,14 +65,10 @@ def test_public_addresses(address: str) -> None:
 def test_refused_addresses(address: str) -> None:
     assert not is_public(address)
     with pytest.raises(BlockedAddressError):
-        checked_addresses(
-            "models.example", 443, allow_private=False, resolver=lambda *_: ["8.8.8.8", address]
-        )
+        checked_addresses("models.example", 443, allow_private=False, resolver=lambda *_: ["8.8.8.8", address])
 
 
-@pytest.mark.parametrize(
-    "spelling", ["127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "localhost"]
-)
+@pytest.mark.parametrize("spelling", ["127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "localhost"])
 def test_other_spellings_of_loopback(spelling: str) -> None:
     with pytest.raises(BlockedAddressError):
         checked_addresses(spelling, 80, allow_private=False)
@@ -108,12 +104,8 @@ class _Connector(httpcore.NetworkBackend):
         return httpcore.MockStream([])
 
 
-def _backend(
-    answers: list[list[str]], connector: _Connector, *, allow_private: bool = False
-) -> GuardedBackend:
-    return GuardedBackend(
-        Clock(), allow_private=allow_private, resolver=lambda *_: answers.pop(0), connector=connector
-    )
+def _backend(answers: list[list[str]], connector: _Connector, *, allow_private: bool = False) -> GuardedBackend:
+    return GuardedBackend(Clock(), allow_private=allow_private, resolver=lambda *_: answers.pop(0), connector=connector)
 
 
 class TestPinning:
@@ -181,9 +173,7 @@ class TestPinning:
         assert seen == ["models.example"]
 
 
-def test_name_that_points_home_is_refused_on_the_wire(
-    server: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_that_points_home_is_refused_on_the_wire(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     home = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: home)
     server.replies = [chunked(ANSWER)]
@@ -246,9 +236,7 @@ def test_every_problem_is_told() -> None:
     assert len(check_base_url("ftp://a:b@api.example/v1?x#y")) == 4
 
 
-@pytest.mark.parametrize(
-    "url", ["http://localhost:1", "http://10.0.0.1", "http://[::1]", "http://db.internal/v1"]
-)
+@pytest.mark.parametrize("url", ["http://localhost:1", "http://10.0.0.1", "http://[::1]", "http://db.internal/v1"])
 def test_private_base_url_where_not_allowed(url: str) -> None:
     assert check_base_url(url, allow_private=True) == []
     assert check_base_url(url, allow_private=False)

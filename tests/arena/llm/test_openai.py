@@ -94,9 +94,7 @@ def test_structured_output() -> None:
 
 def test_cap_of_the_request_wins_over_parameters() -> None:
     parameters = {"max_tokens": 9999, "top_p": 0.5}
-    payload = build_payload(
-        question(max_tokens=5, max_tokens_field="max_completion_tokens", parameters=parameters)
-    )
+    payload = build_payload(question(max_tokens=5, max_tokens_field="max_completion_tokens", parameters=parameters))
     assert "max_tokens" not in payload
     assert (payload["max_completion_tokens"], payload["top_p"]) == (5, 0.5)
     assert build_payload(question(parameters=parameters))["max_tokens"] == 9999

@@ -32,9 +32,7 @@ def test_carriage_return_and_line_feed_apart() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(
-    st.lists(st.sampled_from([b"data: \xc3\xa9", b"data: b", b": c", b"", b"\r", b"\n", b"\r\n"])), st.data()
-)
+@given(st.lists(st.sampled_from([b"data: \xc3\xa9", b"data: b", b": c", b"", b"\r", b"\n", b"\r\n"])), st.data())
 def test_cuts_change_nothing(pieces: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
