@@ -116,7 +116,7 @@ def accept_invitation(*, invitation: Invitation, user: User) -> Membership:
 @transaction.atomic
 def register_by_invitation(*, invitation: Invitation, name: str, password: str) -> User:
     if User.objects.filter(email__iexact=invitation.email).exists():
-        raise Refused(_("There is an account for this address already. Log in to accept."))
+        raise Refused(_("There is an account for this address already. Sign in to accept."))
     user = User.objects.create_user(invitation.email, password, name=name.strip())
     accept_invitation(invitation=invitation, user=user)
     return user

@@ -32,7 +32,7 @@ def client_address(request: HttpRequest) -> str:
     peer: str = request.META.get("REMOTE_ADDR", "")
     if settings.SECURE_PROXY_SSL_HEADER:
         # The last entry is our proxy's own; those before it are whatever the client wrote.
-        peer: str = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() or peer
+        peer = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() or peer
     try:
         address = ipaddress.ip_address(peer)
     except ValueError:

@@ -38,7 +38,7 @@ class PasswordChangeView(auth_views.PasswordChangeView):
     success_url = reverse_lazy("arena:profile")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        messages.success(self.request, _("Your password is changed. Other sessions were logged out."))
+        messages.success(self.request, _("Your password is changed. Other sessions were signed out."))
         return super().form_valid(form)
 
 
@@ -71,7 +71,7 @@ class PasswordResetConfirmView(auth_views.PasswordResetConfirmView):
     success_url = reverse_lazy("arena:login")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        messages.success(self.request, _("Your new password is set. Log in with it."))
+        messages.success(self.request, _("Your new password is set. Sign in with it."))
         return super().form_valid(form)
 
 

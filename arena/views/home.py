@@ -56,5 +56,5 @@ def team_home(request: TeamRequest) -> HttpResponse:
         request.session[LAST_TEAM] = request.team.public_id
     # Raters stay blind: what takes part, and how it stands, is not for them.
     sees_results = request.membership.at_least(Role.MEMBER)
-    context = {"membership": request.membership, "home": home_of(request.team) if sees_results else None}
+    context = {"nav_section": "home", "home": home_of(request.team) if sees_results else None}
     return render(request, "arena/home.html", context)

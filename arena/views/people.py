@@ -42,6 +42,7 @@ def _members_page(request: TeamRequest, form: InvitationForm | None = None, stat
         for member in members
     ]
     context = {
+        "nav_section": "members",
         "membership": own,
         "manages": manages,
         "rows": rows,
@@ -144,7 +145,7 @@ def invitation_revoke(request: TeamRequest, invitation: str) -> HttpResponse:
 @team_view(Role.ADMIN, methods=("GET", "HEAD"))
 def audit_log(request: TeamRequest) -> HttpResponse:
     page = Paginator(audit_entries(request.team), AUDIT_PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "arena/people/audit_log.html", {"page": page})
+    return render(request, "arena/people/audit_log.html", {"page": page, "nav_section": "members"})
 
 
 @team_view(Role.ADMIN)
@@ -154,7 +155,7 @@ def team_settings(request: TeamRequest) -> HttpResponse:
         rename_team(team=request.team, actor=request.user, name=form.cleaned_data["name"])
         messages.success(request, _("The team is now called %(name)s.") % {"name": request.team.name})
         return redirect("arena:team-settings", team=request.team.public_id)
-    context = {"form": form, "is_owner": request.membership.at_least(Role.OWNER)}
+    context = {"form": form, "is_owner": request.membership.at_least(Role.OWNER), "nav_section": "members"}
     return render(request, "arena/people/team_settings.html", context, status=422 if form.errors else 200)
 
 
