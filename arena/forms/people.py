@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
@@ -14,6 +14,12 @@ from arena.models import Role, Team, User
 from arena.services.logins import TooManyAttempts, check_password, take_attempt
 from arena.services.mail import send_mail_after_commit
 from arena.services.members import roles_within
+
+if TYPE_CHECKING:
+    UserModelForm = forms.ModelForm[User]
+    TeamModelForm = forms.ModelForm[Team]
+else:  # Generic for the type checker only.
+    UserModelForm = TeamModelForm = forms.ModelForm
 
 TOO_MANY = _("Too many attempts. Wait %(minutes)s minutes, then try again.")
 
@@ -78,7 +84,7 @@ class MailResetForm(PasswordResetForm):
         send_mail_after_commit(to=to_email, subject=subject, body=body)
 
 
-class ProfileForm(forms.ModelForm[User]):
+class ProfileForm(UserModelForm):
     language = forms.ChoiceField(
         label=_("language"),
         choices=[("", _("As the browser asks")), *settings.LANGUAGES],
@@ -91,7 +97,7 @@ class ProfileForm(forms.ModelForm[User]):
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "name"})}
 
 
-class TeamForm(forms.ModelForm[Team]):
+class TeamForm(TeamModelForm):
     class Meta:
         model = Team
         fields = ["name"]
