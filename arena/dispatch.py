@@ -1,0 +1,160 @@
+"""The only place that sends a task, always on commit.
+
+The row is the queue and Celery only wakes it: a message carries an id, and whoever gets it still has to claim
+the row. So a lost message costs a few seconds (the reconciler sends again), and a doubled one nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from arena.limits import by_tournament, slots
+from arena.models import CallStatus, Provider, Tournament, Trial, Verdict
+
+Kind = Literal["t", "v"]
+TASKS: dict[Kind, str] = {"t": "arena.tasks.run_trial_task", "v": "arena.tasks.run_verdict_task"}
+MODELS: dict[Kind, type[Trial] | type[Verdict]] = {"t": Trial, "v": Verdict}
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: Kind
+    id: int
+    tournament: int
+
+    @property
+    def holder(self) -> str:
+        return f"{self.tournament}:{self.kind}{self.id}"
+
+
+def send(task: str, *ids: int) -> None:
+    """Send a task once the transaction at hand is committed."""
+    transaction.on_commit(partial(current_app.send_task, task, args=list(ids)))
+
+
+def wake(providers: Iterable[int]) -> None:
+    """Fill the free slots of these providers once the transaction at hand is committed."""
+    for provider in sorted(set(providers)):
+        transaction.on_commit(partial(fill, provider))
+
+
+class _Turns:
+    """One thread of a process fills a provider at a time; the others leave word that there is more to do.
+
+    Without it every completion of a busy provider would run the same queries at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._busy: dict[int, bool] = {}
+
+    def begin(self, provider: int) -> bool:
+        with self._lock:
+            if provider in self._busy:
+                self._busy[provider] = True
+                return False
+            self._busy[provider] = False
+            return True
+
+    def again(self, provider: int) -> bool:
+        with self._lock:
+            if self._busy[provider]:
+                self._busy[provider] = False
+                return True
+            del self._busy[provider]
+            return False
+
+    def abandon(self, provider: int) -> None:
+        with self._lock:
+            self._busy.pop(provider, None)
+
+
+_turns = _Turns()
+
+
+def fill(provider_id: int) -> None:
+    """Send due rows of a provider, as many as it has free slots."""
+    if not _turns.begin(provider_id):
+        return
+    try:
+        while True:
+            _fill_once(provider_id)
+            if not _turns.again(provider_id):
+                return
+    except BaseException:
+        _turns.abandon(provider_id)
+        raise
+
+
+def _fill_once(provider_id: int) -> None:
+    limits = Provider.objects.filter(pk=provider_id).values_list("max_concurrency", "requests_per_minute").first()
+    if limits is None:
+        return
+    limit, per_minute = limits
+    held = slots().held(provider_id)
+    if len(held) >= limit:
+        return
+    rows = _due_rows(provider_id, limit - len(held), held)
+    taken = set(slots().acquire(provider_id, [row.holder for row in rows], limit=limit, per_minute=per_minute))
+    chosen = [row for row in rows if row.holder in taken]
+    for kind, model in MODELS.items():
+        ids = [row.id for row in chosen if row.kind == kind]
+        if ids:
+            model._default_manager.filter(pk__in=ids, status=CallStatus.QUEUED).update(dispatched_at=timezone.now())
+    for row in chosen:
+        current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
+
+
+def _due_rows(provider_id: int, wanted: int, held: list[str]) -> list[Row]:
+    """Due rows in fair turns: the tournament with the fewest calls in flight goes first."""
+    running = list(Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True))
+    in_flight = by_tournament(held)
+    taken_already = set(held)
+    queues: dict[int, list[Row]] = {}
+    rows: list[Row] = []
+    while len(rows) < wanted and running:
+        tournament = min(running, key=lambda pk: (in_flight[pk], pk))
+        if tournament not in queues:
+            found = _due_of_tournament(provider_id, tournament, wanted)
+            seen = {(row.kind, row.id) for row in rows}
+            queues[tournament] = [
+                row for row in found if row.holder not in taken_already and (row.kind, row.id) not in seen
+            ]
+        if not queues[tournament]:
+            running.remove(tournament)
+            continue
+        rows.append(queues[tournament].pop(0))
+        in_flight[tournament] += 1
+    return rows
+
+
+def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:
+    now = timezone.now()
+    resend_before = now - dt.timedelta(seconds=settings.RESEND_SECONDS)
+    # Verdicts first: they bring matches to an end and let boards grow.
+    verdicts = (
+        Verdict.objects.filter(provider_id=provider_id, tournament_id=tournament)
+        .due(now, resend_before=resend_before)
+        .order_by("pk")
+        .values_list("pk", flat=True)[:wanted]
+    )
+    rows = [Row("v", pk, tournament) for pk in verdicts]
+    if len(rows) < wanted:
+        trials = (
+            Trial.objects.filter(provider_id=provider_id, requests__tournament_id=tournament)
+            .due(now, resend_before=resend_before)
+            .order_by("pk")
+            .values_list("pk", flat=True)[: wanted - len(rows)]
+        )
+        rows += [Row("t", pk, tournament) for pk in trials]
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TypeVar
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -50,10 +51,12 @@ class PaidCallQuerySet(models.QuerySet[_M]):
     def unfinished(self) -> PaidCallQuerySet[_M]:
         return self.filter(status__in=[CallStatus.QUEUED, CallStatus.RUNNING])
 
-    def claimable(self, now: dt.datetime, dead_workers: list[str]) -> PaidCallQuerySet[_M]:
-        """Queued and due, or running under a lease that ended or a worker that died."""
+    def claimable(self, now: dt.datetime) -> PaidCallQuerySet[_M]:
+        """Queued and due, or running under a lease that ended or a worker that no longer beats."""
+        silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
+        alive = Worker.objects.filter(pk=models.OuterRef("worker"), beat_at__gte=silent_since)
         queued = Q(status=CallStatus.QUEUED) & (Q(not_before=None) | Q(not_before__lte=now))
-        lost = Q(status=CallStatus.RUNNING) & (Q(lease_until__lt=now) | Q(worker__in=dead_workers))
+        lost = Q(status=CallStatus.RUNNING) & (Q(lease_until__lt=now) | ~models.Exists(alive))
         return self.filter(queued | lost)
 
 

@@ -78,8 +78,11 @@ class Ballot(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["jury", "match", "judge"], name="ballot_once"),
             models.CheckConstraint(
-                condition=(Q(status="vote") & ~Q(vote="")) | (~Q(status="vote") & Q(vote="")),
-                name="ballot_vote_iff_voted",
+                # A failed ballot counts as a tie where the protocol says so.
+                condition=(Q(status="vote") & ~Q(vote=""))
+                | (Q(status="failed", vote__in=["", "tie"]))
+                | (~Q(status__in=["vote", "failed"]) & Q(vote="")),
+                name="ballot_vote_iff_counted",
             ),
         ]
         indexes = [models.Index(fields=["match", "jury"], name="ballot_of_match")]

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import hashlib
+import json
+from urllib.parse import urlsplit
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -106,13 +110,28 @@ class LanguageModel(PublicModel):
     def label(self) -> str:
         return self.display_name or self.model_id
 
+    def compute_fingerprint(self) -> str:
+        """Two models with the same fingerprint would be asked the very same thing."""
+        identity = {
+            "host": urlsplit(self.provider.base_url).netloc.lower() if self.provider else "",
+            "path": urlsplit(self.provider.base_url).path.rstrip("/") if self.provider else "",
+            "model_id": self.model_id,
+            "system_prompt": self.system_prompt,
+            "parameters": self.parameters,
+            "max_tokens": self.max_tokens,
+            "pdf_input": self.pdf_input,
+            "image_input": self.image_input,
+        }
+        canonical = json.dumps(identity, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
 
 class Price(models.Model):
     """US dollars per million tokens. Copied onto each call, so a later price changes no old cost."""
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="prices")
-    input_usd = models.DecimalField(_("input, $ per million"), max_digits=12, decimal_places=6)
-    output_usd = models.DecimalField(_("output, $ per million"), max_digits=12, decimal_places=6)
+    input_per_million = models.DecimalField(_("input, $ per million"), max_digits=12, decimal_places=6)
+    output_per_million = models.DecimalField(_("output, $ per million"), max_digits=12, decimal_places=6)
     source = models.CharField(_("source"), max_length=200)
     valid_from = models.DateField(_("as of"))
     created_at = models.DateTimeField(auto_now_add=True)
@@ -120,8 +139,10 @@ class Price(models.Model):
     class Meta:
         get_latest_by = ["valid_from", "id"]
         constraints = [
-            models.CheckConstraint(condition=Q(input_usd__gte=0, output_usd__gte=0), name="price_not_negative")
+            models.CheckConstraint(
+                condition=Q(input_per_million__gte=0, output_per_million__gte=0), name="price_not_negative"
+            )
         ]
 
     def __str__(self) -> str:
-        return f"{self.input_usd} / {self.output_usd} ({self.source})"
+        return f"{self.input_per_million} / {self.output_per_million} ({self.source})"

@@ -87,6 +87,7 @@ SQLITE_OPTIONS = {
 def database(default: str) -> dict[str, Any]:
     config: dict[str, Any] = {**dj_database_url.parse(env.text("DATABASE_URL") or default)}
     if config["ENGINE"].endswith("sqlite3"):
+        config["ENGINE"] = "config.sqlite"
         config["OPTIONS"] = {**config.get("OPTIONS", {}), **SQLITE_OPTIONS}
     else:
         # Workers give their connection back before each network call; the pool makes that cheap.
@@ -204,6 +205,9 @@ LEASE_RENEW_SECONDS = 15
 WORKER_BEAT_SECONDS = 5
 WORKER_DEAD_SECONDS = 30
 RECONCILE_SECONDS = 5
+# A message that woke nobody for this long is taken for lost and sent again.
+RESEND_SECONDS = 30
+LIMITS_PREFIX = "tiltyard"
 
 # Uploads ---------------------------------------------------------------------------------------------------
 UPLOAD_MAX_PACKED_BYTES = env.integer("UPLOAD_MAX_PACKED_BYTES", 200 * 1024**2, minimum=1)
@@ -214,6 +218,7 @@ UPLOAD_MAX_PDF_PAGES = env.integer("UPLOAD_MAX_PDF_PAGES", 500, minimum=1)
 UPLOAD_DRAFT_HOURS = 24
 
 # Ratings ---------------------------------------------------------------------------------------------------
+REFIT_SECONDS = 60
 RATING_RIDGE = env.number("RATING_RIDGE", 0.01)
 
 LOGGING: dict[str, Any] = {

@@ -1,0 +1,32 @@
+"""Random draws that depend on their key alone, never on the order of arrival."""
+
+from __future__ import annotations
+
+import hashlib
+from statistics import NormalDist
+
+_NORMAL = NormalDist()
+
+
+def digest(*parts: str | bytes) -> str:
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+        # The length keeps ("ab", "c") and ("a", "bc") apart.
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+def uniform(*key: str) -> float:
+    """In [0, 1)."""
+    return int(digest(*key)[:13], 16) / 16**13
+
+
+def normal(*key: str) -> float:
+    return _NORMAL.inv_cdf(min(max(uniform(*key), 1e-6), 1 - 1e-6))
+
+
+def ranked(items: int, *key: str) -> list[int]:
+    """The numbers 0..items-1 in drawn order."""
+    return sorted(range(items), key=lambda index: uniform(*key, str(index)))

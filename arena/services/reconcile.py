@@ -1,0 +1,92 @@
+"""What makes lost messages and killed workers harmless: it repeats every fan-in and sends what is due.
+
+It runs at start, every few seconds in an embedded process, and by beat in a team installation. Everything it
+does is safe to do twice and at the same time as the work itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from arena.dispatch import fill
+from arena.models import (
+    CallStatus,
+    LoginLink,
+    Match,
+    Provider,
+    Step,
+    Tournament,
+    Trial,
+    UploadDraft,
+    Verdict,
+    Worker,
+)
+from arena.services import matches, steps
+
+BATCH = 500
+ACTIVE = [Tournament.Status.RUNNING, Tournament.Status.PAUSED]
+
+
+def reconcile() -> None:
+    free_dead_claims()
+    for tournament_id in Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True):
+        advance_tournament(tournament_id)
+    for provider_id in providers_with_work():
+        fill(provider_id)
+
+
+def free_dead_claims() -> None:
+    """Let rows of dead workers be sent again. The next claim of such a row notes the lost call."""
+    now = timezone.now()
+    for model in (Trial, Verdict):
+        lost = model._default_manager.filter(status=CallStatus.RUNNING).claimable(now)
+        lost.filter(~Q(dispatched_at=None)).update(dispatched_at=None)
+    silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
+    Worker.objects.filter(beat_at__lt=silent_since).delete()
+
+
+def advance_tournament(tournament_id: int) -> None:
+    """Repeat the fan-ins of one tournament: matches ready to be judged or decided, steps ready to be closed."""
+    finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
+    ready = Match.objects.filter(
+        tournament=tournament_id,
+        status=Match.Status.WAITING,
+        first_trial__status__in=finished,
+        second_trial__status__in=finished,
+    )
+    for match_id in ready.values_list("pk", flat=True)[:BATCH]:
+        matches.begin_judging(match_id)
+    outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
+    complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
+    for match_id in complete.values_list("pk", flat=True)[:BATCH]:
+        matches.decide_when_complete(match_id)
+    still_open = Match.objects.filter(step=OuterRef("pk")).open()
+    done = Step.objects.filter(~Exists(still_open), tournament=tournament_id).exclude(status=Step.Status.COMPLETE)
+    for step_id in done.values_list("pk", flat=True):
+        steps.complete_when_done(step_id)
+    steps.finish_when_done(tournament_id)
+
+
+def providers_with_work() -> list[int]:
+    running = Tournament.Status.RUNNING
+    unfinished = [CallStatus.QUEUED, CallStatus.RUNNING]
+    trials = Trial.objects.filter(status__in=unfinished, requests__tournament__status=running)
+    verdicts = Verdict.objects.filter(status__in=unfinished, tournament__status=running)
+    return list(
+        Provider.objects.filter(
+            Exists(trials.filter(provider=OuterRef("pk"))) | Exists(verdicts.filter(provider=OuterRef("pk")))
+        ).values_list("pk", flat=True)
+    )
+
+
+def drop_expired() -> None:
+    """Upload drafts and login links that nobody will use any more."""
+    now = timezone.now()
+    for draft in UploadDraft.objects.filter(expires_at__lt=now)[:BATCH]:
+        draft.file.delete(save=False)
+        draft.delete()
+    LoginLink.objects.filter(expires_at__lt=now - dt.timedelta(days=30)).delete()

@@ -1,0 +1,328 @@
+"""The life of a tournament: create, start, pause, resume, stop. Every change of status is a conditional UPDATE."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Sum
+from django.utils import timezone
+
+from arena.dispatch import send, wake
+from arena.judging.protocol import Protocol
+from arena.models import (
+    Call,
+    CallStatus,
+    Candidate,
+    Judge,
+    Jury,
+    LanguageModel,
+    Match,
+    Provider,
+    Step,
+    TaskSet,
+    Team,
+    Tournament,
+    Trial,
+    TrialRequest,
+    User,
+    Verdict,
+)
+from arena.services import audit, steps
+from arena.services.wire import current_price
+
+Status, Reason = Tournament.Status, Tournament.Reason
+
+
+class TournamentError(Exception):
+    """Lists everything that stands in the way, not only the first."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TournamentSpec:
+    """What a tournament is to be. The plan page, the command and the API all fill this in."""
+
+    name: str
+    task_set: TaskSet
+    candidates: Sequence[LanguageModel]
+    judges: Sequence[LanguageModel]
+    replacement_judges: Sequence[LanguageModel] = ()
+    protocol: Protocol
+    pairing: str = Tournament.Pairing.ROUND_ROBIN
+    max_matches: int
+    step_size: int = 20
+    seed: int = 1
+    budget_usd: Decimal | None = None
+    baseline: LanguageModel | None = None
+    baseline_weight: float | None = None
+    categories: Sequence[str] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def models(self) -> list[LanguageModel]:
+        return list({model.pk: model for model in (*self.candidates, *self.judges, *self.replacement_judges)}.values())
+
+
+def problems_of(spec: TournamentSpec) -> list[str]:
+    """Everything that would keep the tournament from running; empty when it can start."""
+    problems = []
+    if len({model.pk for model in spec.candidates}) < 2:
+        problems.append("Choose at least two candidates.")
+    if not spec.judges:
+        problems.append("Choose at least one judge.")
+    elif spec.protocol.aggregation == "plurality" and len(spec.judges) < spec.protocol.quorum:
+        problems.append(
+            f"The quorum is {spec.protocol.quorum} votes, and there are {len(spec.judges)} judges: "
+            "no match could be decided. Add judges or lower the quorum."
+        )
+    both = {model.pk for model in spec.judges} & {model.pk for model in spec.replacement_judges}
+    problems += [f"{model.full_id} cannot be a judge and its replacement." for model in spec.judges if model.pk in both]
+    problems += [f"{name} is used twice as a candidate." for name in _twins(spec.candidates)]
+    problems += _model_problems(spec)
+    samples = spec.task_set.samples.all()
+    if spec.categories:
+        samples = samples.filter(category__in=spec.categories)
+    if not samples.exists():
+        problems.append("The task set has no sample in the chosen categories.")
+    if spec.baseline is not None and spec.baseline.pk not in {model.pk for model in spec.candidates}:
+        problems.append("The baseline must be one of the candidates.")
+    return problems
+
+
+def _twins(models: Sequence[LanguageModel]) -> list[str]:
+    counts = Counter(model.fingerprint for model in models)
+    return sorted({model.full_id for model in models if counts[model.fingerprint] > 1})
+
+
+def _model_problems(spec: TournamentSpec) -> list[str]:
+    problems = []
+    for model in spec.models:
+        if model.team_id != spec.task_set.team_id:
+            problems.append(f"{model.full_id} does not belong to this team.")
+        elif model.provider_id is None and model in [*spec.judges, *spec.replacement_judges]:
+            problems.append(f"{model.full_id} has no provider, so it cannot judge.")
+        elif not model.enabled or model.superseded_at is not None:
+            problems.append(f"{model.full_id} is disabled or was replaced by a newer version of itself.")
+    if spec.budget_usd is not None:
+        problems += [
+            f"A budget needs a price for {model.full_id}." for model in spec.models if current_price(model.pk) is None
+        ]
+        problems += [
+            f"A budget needs an answer limit (max tokens) for {model.full_id}."
+            for model in spec.models
+            if model.max_tokens is None
+        ]
+    return problems
+
+
+@transaction.atomic
+def create_tournament(*, spec: TournamentSpec, actor: User | None) -> Tournament:
+    problems = problems_of(spec)
+    if problems:
+        raise TournamentError(problems)
+    team: Team = spec.task_set.team
+    tournament = Tournament.objects.create(
+        team=team,
+        task_set=spec.task_set,
+        name=spec.name,
+        pairing=spec.pairing,
+        max_matches=spec.max_matches,
+        step_size=spec.step_size,
+        seed=spec.seed,
+        baseline_weight=spec.baseline_weight,
+        categories=list(spec.categories),
+        budget_usd=spec.budget_usd,
+        settings=spec.settings,
+        created_by=actor,
+    )
+    _enter_candidates(tournament, spec)
+    _seat_jury(tournament, spec)
+    audit.record(team=team, actor=actor, action="tournament.create", target=tournament.name)
+    return tournament
+
+
+def _enter_candidates(tournament: Tournament, spec: TournamentSpec) -> None:
+    for position, (model, label, full_id) in enumerate(_named(spec.candidates)):
+        candidate = Candidate.objects.create(
+            tournament=tournament,
+            language_model=model,
+            position=position,
+            label=label,
+            full_id=full_id,
+            snapshot=snapshot_of(model),
+        )
+        if spec.baseline is not None and spec.baseline.pk == model.pk:
+            tournament.baseline = candidate
+            tournament.save(update_fields=["baseline"])
+
+
+def _seat_jury(tournament: Tournament, spec: TournamentSpec) -> None:
+    jury = Jury.objects.create(tournament=tournament, primary=True, protocol=spec.protocol.to_json())
+    panels = ((spec.judges, False), (spec.replacement_judges, True))
+    for models, replacement in panels:
+        for position, (model, label, full_id) in enumerate(_named(models)):
+            Judge.objects.create(
+                jury=jury,
+                language_model=model,
+                position=position,
+                replacement=replacement,
+                label=label,
+                full_id=full_id,
+                snapshot=snapshot_of(model),
+            )
+
+
+def _named(models: Sequence[LanguageModel]) -> list[tuple[LanguageModel, str, str]]:
+    """Labels fall back to full ids when two would collide; full ids get a fingerprint when variants share them."""
+    ids = Counter(model.full_id for model in models)
+    full_ids = [
+        model.full_id if ids[model.full_id] == 1 else f"{model.full_id}#{model.fingerprint[:6]}" for model in models
+    ]
+    labels = Counter(model.label for model in models)
+    return [
+        (model, model.label if labels[model.label] == 1 else full_id, full_id)
+        for model, full_id in zip(models, full_ids, strict=True)
+    ]
+
+
+def snapshot_of(model: LanguageModel) -> dict[str, Any]:
+    """What the model was when it entered: reports and audits read this, never the live row."""
+    price = current_price(model.pk)
+    return {
+        "model_id": model.model_id,
+        "provider": model.provider.name if model.provider else None,
+        "base_url": model.provider.base_url if model.provider else None,
+        "full_id": model.full_id,
+        "display_name": model.display_name,
+        "family": model.family,
+        "system_prompt": model.system_prompt,
+        "parameters": model.parameters,
+        "max_tokens": model.max_tokens,
+        "pdf_input": model.pdf_input,
+        "image_input": model.image_input,
+        "fingerprint": model.fingerprint,
+        "price": None
+        if price is None
+        else {
+            "input_per_million": str(price.input_per_million),
+            "output_per_million": str(price.output_per_million),
+            "source": price.source,
+            "valid_from": price.valid_from.isoformat(),
+        },
+    }
+
+
+def start_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
+    with transaction.atomic():
+        locked = Tournament.objects.select_for_update().get(pk=tournament.pk)
+        if locked.status != Status.DRAFT:
+            raise TournamentError([f"The tournament is {locked.get_status_display()} and cannot be started again."])
+        locked.status, locked.started_at = Status.RUNNING, timezone.now()
+        locked.save(update_fields=["status", "started_at"])
+        steps.plan_whole(locked)
+        audit.record(team=locked.team, actor=actor, action="tournament.start", target=locked.name)
+    tournament.refresh_from_db()
+
+
+def pause_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
+    _change(tournament, {Status.RUNNING}, Status.PAUSED, Reason.BY_HAND, actor=actor, action="pause")
+
+
+def pause_for_budget(tournament_id: int, sentence: str) -> None:
+    """A hard stop: nothing more is sent until somebody raises the budget and resumes."""
+    Tournament.objects.filter(pk=tournament_id, status=Status.RUNNING).update(
+        status=Status.PAUSED, reason=Reason.BUDGET, reason_text=sentence
+    )
+
+
+@transaction.atomic
+def resume_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
+    _change(tournament, {Status.PAUSED}, Status.RUNNING, Reason.NONE, actor=actor, action="resume")
+    # What was sent while the tournament stood still found nobody to run it.
+    queued = {"status": CallStatus.QUEUED}
+    Verdict.objects.filter(tournament=tournament, **queued).update(dispatched_at=None)
+    Trial.objects.filter(requests__tournament=tournament, **queued).update(dispatched_at=None)
+    wake_all(tournament)
+    send("arena.tasks.advance_tournament_task", tournament.pk)
+
+
+@transaction.atomic
+def stop_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
+    """For good: undecided matches are withdrawn; what is in flight is kept when it arrives."""
+    _change(tournament, {Status.RUNNING, Status.PAUSED}, Status.STOPPED, Reason.BY_HAND, actor=actor, action="stop")
+    Match.objects.filter(tournament=tournament).open().update(status=Match.Status.WITHDRAWN)
+    Verdict.objects.filter(tournament=tournament, status=CallStatus.QUEUED).update(status=CallStatus.WITHDRAWN)
+    wanted_elsewhere = TrialRequest.objects.filter(
+        trial=OuterRef("pk"), tournament__status__in=[Status.RUNNING, Status.PAUSED]
+    )
+    Trial.objects.filter(~Exists(wanted_elsewhere), status=CallStatus.QUEUED, requests__tournament=tournament).update(
+        status=CallStatus.WITHDRAWN
+    )
+    Step.objects.filter(tournament=tournament).exclude(status=Step.Status.COMPLETE).update(
+        status=Step.Status.COMPLETE, completed_at=timezone.now()
+    )
+    Tournament.objects.filter(pk=tournament.pk).update(finished_at=timezone.now())
+    tournament.juries.update(status=Jury.Status.FINISHED)
+
+
+def _change(
+    tournament: Tournament, before: set[Any], after: str, reason: str, *, actor: User | None, action: str
+) -> None:
+    with transaction.atomic():
+        changed = Tournament.objects.filter(pk=tournament.pk, status__in=before).update(
+            status=after, reason=reason, reason_text=""
+        )
+        if not changed:
+            tournament.refresh_from_db()
+            raise TournamentError([f"The tournament is {tournament.get_status_display()}, so it cannot {action}."])
+        audit.record(team=tournament.team, actor=actor, action=f"tournament.{action}", target=tournament.name)
+    tournament.refresh_from_db()
+
+
+@transaction.atomic
+def set_budget(*, tournament: Tournament, budget_usd: Decimal | None, actor: User | None = None) -> None:
+    """Change the budget of a tournament that does not run."""
+    locked = Tournament.objects.select_for_update().get(pk=tournament.pk)
+    if locked.status not in {Status.DRAFT, Status.PAUSED}:
+        raise TournamentError(["Pause the tournament before changing its budget."])
+    models = [row.language_model for row in locked.candidates.select_related("language_model__provider")]
+    jury = locked.juries.get(primary=True)
+    models += [row.language_model for row in jury.judges.select_related("language_model__provider")]
+    problems = []
+    if budget_usd is not None:
+        problems = [f"A budget needs a price for {m.full_id}." for m in models if current_price(m.pk) is None]
+        problems += [
+            f"A budget needs an answer limit (max tokens) for {m.full_id}." for m in models if not m.max_tokens
+        ]
+    if problems:
+        raise TournamentError(sorted(set(problems)))
+    audit.record(
+        team=locked.team,
+        actor=actor,
+        action="tournament.budget",
+        target=locked.name,
+        old={"budget_usd": str(locked.budget_usd)},
+        new={"budget_usd": str(budget_usd)},
+    )
+    if locked.budget_usd is None:
+        # Without a budget nothing was kept count of.
+        spent = Call.objects.filter(tournament=locked).aggregate(total=Sum("cost_usd"))["total"]
+        locked.spent_usd = spent or Decimal(0)
+    locked.budget_usd = budget_usd
+    locked.save(update_fields=["budget_usd", "spent_usd"])
+    tournament.refresh_from_db()
+
+
+def wake_all(tournament: Tournament) -> None:
+    """Wake every provider that this tournament may call."""
+    candidates = Provider.objects.filter(language_models__candidacies__tournament=tournament)
+    judges = Provider.objects.filter(language_models__judgeships__jury__tournament=tournament)
+    wake([*candidates.values_list("pk", flat=True), *judges.values_list("pk", flat=True)])

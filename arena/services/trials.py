@@ -1,0 +1,181 @@
+"""A candidate answers a sample: one paid call, generated once and reused by every match."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from arena.dispatch import wake
+from arena.judging.metrics import characters, markdown_density
+from arena.judging.skips import TRIAL_LIMITS, Retry, next_step, trial_skip_code
+from arena.llm.errors import LLMError
+from arena.llm.messages import ChatRequest, Completion
+from arena.llm.pricing import bound_input_bytes, worst_case_usd
+from arena.models import CallStatus, Match, Tournament, Trial
+from arena.services import matches, tournaments
+from arena.services.attempts import Attempt, Prepared
+from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
+from arena.services.texts import storable
+from arena.services.wire import (
+    ModelContext,
+    attachments_of,
+    candidate_messages,
+    chat_messages,
+    count_files,
+    money,
+)
+
+
+def run_trial(trial_id: int, tournament_id: int) -> None:
+    """Claim, call, settle, and bring forward the matches that waited for it."""
+    trial = Trial.objects.select_related("sample").filter(pk=trial_id).first()
+    if trial is None or trial.provider_id is None:
+        return
+    with Slot(trial, tournament_id) as slot:
+        payer = _payer(trial, tournament_id) if slot.take() else None
+        if payer is not None and _run(trial, payer, slot):
+            advance_matches(trial.pk)
+    wake([trial.provider_id])
+
+
+def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
+    work = Work(
+        row=trial,
+        payer=payer,
+        language_model_id=trial.language_model_id,
+        prepare=partial(prepare, trial),
+        changes=partial(_changes, trial),
+        unprepared=_unprepared,
+    )
+    try:
+        return run_in_slot(work, slot)
+    except BudgetReached as reached:
+        tournaments.pause_for_budget(payer.pk, str(reached))
+        return False
+
+
+def _payer(trial: Trial, tournament_id: int) -> Tournament | None:
+    """A running tournament that wants the trial: the one it was sent for, if that still runs."""
+    wanting = list(
+        Tournament.objects.filter(trial_requests__trial=trial, status=Tournament.Status.RUNNING).order_by("pk")
+    )
+    return next((wanted for wanted in wanting if wanted.pk == tournament_id), wanting[0] if wanting else None)
+
+
+def prepare(trial: Trial, context: ModelContext) -> tuple[Prepared, Decimal | None]:
+    assert trial.sample is not None
+    language_model = context.language_model
+    files = attachments_of(trial.sample)
+    messages = chat_messages(candidate_messages(trial.sample.messages, language_model.system_prompt), files)
+    request = ChatRequest(
+        model_id=language_model.model_id,
+        messages=messages,
+        parameters=language_model.parameters,
+        max_tokens=language_model.max_tokens,
+    )
+    pages, images = count_files(messages, {file.sha256: file.pages for file in files.values()})
+    worst_case = worst_case_usd(
+        bound_input_bytes(request), pages, language_model.max_tokens, context.price, images=images
+    )
+    # A candidate's stream has no deadline, only a limit of silence.
+    return Prepared(request), money(worst_case)
+
+
+def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
+    completion = attempt.completion
+    if completion is None:
+        assert attempt.error is not None
+        return _failure(trial, attempt.error)
+    text = storable(completion.text or completion.refusal or "")
+    if not text.strip():
+        step = next_step(
+            "EMPTY",
+            transient=False,
+            counts_as_wait=False,
+            failures=trial.failures,
+            waits=trial.waits,
+            limits=TRIAL_LIMITS,
+            draw=random.random(),  # noqa: S311 - jitter
+        )
+        if isinstance(step, Retry):
+            return back_to_queue(step)
+        return {
+            **_ended(CallStatus.FAILED),
+            **_measures(completion),
+            "skip_code": trial_skip_code(step.code),
+            "error": "The answer was empty.",
+        }
+    return {
+        **_ended(CallStatus.SUCCEEDED),
+        **_measures(completion),
+        "answer": text,
+        "truncated": completion.truncated,
+        "characters": characters(text),
+        "markdown_density": markdown_density(text),
+        "error": "",
+        "skip_code": "",
+        "partial_answer": "",
+    }
+
+
+def _failure(trial: Trial, error: LLMError) -> dict[str, Any]:
+    step = next_step(
+        error.code,
+        transient=error.transient,
+        counts_as_wait=error.counts_as_wait,
+        failures=trial.failures,
+        waits=trial.waits,
+        limits=TRIAL_LIMITS,
+        draw=random.random(),  # noqa: S311 - jitter
+        retry_after_s=error.retry_after_s,
+    )
+    kept = {"error": storable(error.message), "partial_answer": storable(error.partial_text)}
+    if isinstance(step, Retry):
+        return {**back_to_queue(step), **kept}
+    usage = error.usage
+    return {
+        **_ended(CallStatus.FAILED),
+        **kept,
+        "skip_code": trial_skip_code(step.code),
+        "reasoning": storable(error.partial_reasoning),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "ttft_ms": error.ttft_ms,
+        "duration_ms": error.duration_ms,
+    }
+
+
+def _unprepared(message: str) -> dict[str, Any]:
+    return {**_ended(CallStatus.FAILED), "error": storable(message), "skip_code": Trial.SkipCode.OTHER_ERROR}
+
+
+def _ended(status: str) -> dict[str, Any]:
+    return {"status": status, "finished_at": timezone.now()}
+
+
+def _measures(completion: Completion) -> dict[str, Any]:
+    return {
+        "reasoning": storable(completion.reasoning),
+        "finish_reason": (completion.finish_reason or "")[:60],
+        "input_tokens": completion.usage.input_tokens,
+        "output_tokens": completion.usage.output_tokens,
+        "reasoning_tokens": completion.usage.reasoning_tokens,
+        "ttft_ms": completion.ttft_ms,
+        "duration_ms": completion.duration_ms,
+        "host": completion.host[:255],
+    }
+
+
+def advance_matches(trial_id: int) -> None:
+    """Bring forward every match that waits for this trial. Safe to repeat."""
+    waiting = Match.objects.filter(
+        Q(first_trial=trial_id) | Q(second_trial=trial_id), status=Match.Status.WAITING
+    ).values_list("pk", flat=True)
+    for match_id in waiting:
+        matches.begin_judging(match_id)

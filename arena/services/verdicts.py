@@ -1,0 +1,200 @@
+"""A judge compares two answers in one seat order: one paid call."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+
+from arena.dispatch import wake
+from arena.judging.ballots import seat_vote
+from arena.judging.prompts import JudgePrompt, judge_messages, repair_messages, with_schema
+from arena.judging.protocol import Protocol
+from arena.judging.skips import Retry, judge_limits, next_step, verdict_error_code
+from arena.judging.verdict import (
+    VERDICT_SCHEMA,
+    VERDICT_SCHEMA_NAME,
+    ErrorCode,
+    ParsedVerdict,
+    VerdictError,
+    final_code,
+    parse_verdict,
+    wants_repair,
+)
+from arena.llm.errors import LLMError
+from arena.llm.messages import ChatRequest
+from arena.llm.pricing import bound_input_bytes, worst_case_usd
+from arena.models import CallStatus, Verdict
+from arena.services import matches, tournaments
+from arena.services.attempts import Attempt, Prepared
+from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
+from arena.services.texts import storable
+from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money
+
+RAW_CHARACTER_CAP = 100_000
+
+
+@dataclass(frozen=True)
+class JudgeCall:
+    verdict: Verdict
+    protocol: Protocol
+    # An answer over the cap was cut for the judge.
+    cut: bool
+
+
+def run_verdict(verdict_id: int, _tournament_id: int) -> None:
+    """Claim, call, settle, and decide the match if this was its last verdict."""
+    verdict = (
+        Verdict.objects.select_related(
+            "ballot__judge",
+            "ballot__jury",
+            "tournament",
+            "match__sample",
+            "match__first_trial",
+            "match__second_trial",
+        )
+        .filter(pk=verdict_id)
+        .first()
+    )
+    if verdict is None or verdict.provider_id is None:
+        return
+    with Slot(verdict, verdict.tournament_id) as slot:
+        if slot.take() and _run(verdict, slot):
+            matches.decide_when_complete(verdict.match_id)
+    wake([verdict.provider_id])
+
+
+def _run(verdict: Verdict, slot: Slot) -> bool:
+    protocol = Protocol.from_json(verdict.ballot.jury.protocol)
+    prompt = judge_prompt(verdict, protocol)
+    call = JudgeCall(verdict, protocol, cut=prompt.truncated_a or prompt.truncated_b)
+    work = Work(
+        row=verdict,
+        payer=verdict.tournament,
+        language_model_id=verdict.ballot.judge.language_model_id,
+        prepare=partial(_prepare, call, prompt),
+        changes=partial(_changes, call),
+        unprepared=partial(_failed, ErrorCode.OTHER),
+    )
+    try:
+        return run_in_slot(work, slot)
+    except BudgetReached as reached:
+        tournaments.pause_for_budget(verdict.tournament_id, str(reached))
+        return False
+
+
+def judge_prompt(verdict: Verdict, protocol: Protocol) -> JudgePrompt:
+    match = verdict.match
+    assert match.first_trial is not None
+    assert match.second_trial is not None
+    answers = [match.first_trial.answer, match.second_trial.answer]
+    if verdict.seat_order == Verdict.SeatOrder.SECOND_IN_A:
+        answers.reverse()
+    return judge_messages(
+        sample_messages=match.sample.messages,
+        answer_a=answers[0],
+        answer_b=answers[1],
+        protocol=protocol,
+        # The same for both orders and all judges: they differ in nothing but the seats.
+        fence_seed=f"{verdict.tournament.seed}:{match.sequence}",
+        reference=match.sample.reference or None,
+        sample_criteria=match.sample.criteria or None,
+    )
+
+
+def _prepare(call: JudgeCall, prompt: JudgePrompt, context: ModelContext) -> tuple[Prepared, Decimal | None]:
+    verdict, language = call.verdict, call.protocol.language
+    files = attachments_of(verdict.match.sample)
+    messages = prompt.messages
+    if verdict.repairs:
+        problem = parse_verdict(verdict.raw, refusal=None, finish_reason=verdict.finish_reason or None)
+        if isinstance(problem, VerdictError):
+            messages = repair_messages(messages, reply=verdict.raw, error=problem, language=language)
+    language_model = context.language_model
+    plain = chat_messages(with_schema(messages, language), files)
+    request = ChatRequest(
+        model_id=language_model.model_id,
+        messages=chat_messages(messages, files),
+        parameters={"temperature": 0, **language_model.parameters},
+        max_tokens=language_model.max_tokens,
+        structured="schema",
+        json_schema=VERDICT_SCHEMA,
+        schema_name=VERDICT_SCHEMA_NAME,
+    )
+    pages, images = count_files(plain, {file.sha256: file.pages for file in files.values()})
+    # The schema may have to stand in the prompt too, so both are counted.
+    size = bound_input_bytes(request) + 2 * len(str(VERDICT_SCHEMA))
+    worst_case = worst_case_usd(size, pages, language_model.max_tokens, context.price, images=images)
+    return Prepared(request, plain, context.provider.judge_timeout_s), money(worst_case)
+
+
+def _changes(call: JudgeCall, attempt: Attempt) -> dict[str, Any]:
+    if attempt.completion is None:
+        assert attempt.error is not None
+        return _failure(call, attempt.error)
+    verdict, completion = call.verdict, attempt.completion
+    usage = completion.usage
+    measures = {
+        "raw": storable(completion.text[:RAW_CHARACTER_CAP]),
+        "finish_reason": (completion.finish_reason or "")[:60],
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "ttft_ms": completion.ttft_ms,
+        "duration_ms": completion.duration_ms,
+        "host": completion.host[:255],
+        "cut": call.cut,
+    }
+    parsed = parse_verdict(completion.text, refusal=completion.refusal, finish_reason=completion.finish_reason)
+    if isinstance(parsed, ParsedVerdict):
+        return {**measures, **_succeeded(verdict, parsed)}
+    if wants_repair(parsed, repairs_made=verdict.repairs, repair_attempts=call.protocol.repair_attempts):
+        again = {"status": CallStatus.QUEUED, "repairs": verdict.repairs + 1, "not_before": None}
+        return {**measures, **again, "error": parsed.message}
+    code = final_code(parsed, repaired=verdict.repairs > 0)
+    return {**measures, **_failed(code, parsed.message)}
+
+
+def _succeeded(verdict: Verdict, parsed: ParsedVerdict) -> dict[str, Any]:
+    first_in_a = verdict.seat_order == Verdict.SeatOrder.FIRST_IN_A
+    return {
+        "status": CallStatus.SUCCEEDED,
+        "finished_at": timezone.now(),
+        "winner": parsed.winner,
+        "vote": seat_vote(parsed.winner, first_in_seat_a=first_in_a).value,
+        "comment_a": storable(parsed.comment_a),
+        "comment_b": storable(parsed.comment_b),
+        "reason": storable(parsed.reason),
+        "error_code": "",
+        "error": "",
+    }
+
+
+def _failed(code: str, message: str) -> dict[str, Any]:
+    return {
+        "status": CallStatus.FAILED,
+        "finished_at": timezone.now(),
+        "error_code": code,
+        "error": storable(message),
+    }
+
+
+def _failure(call: JudgeCall, error: LLMError) -> dict[str, Any]:
+    verdict = call.verdict
+    step = next_step(
+        error.code,
+        transient=error.transient,
+        counts_as_wait=error.counts_as_wait,
+        failures=verdict.failures,
+        waits=verdict.waits,
+        limits=judge_limits(call.protocol),
+        draw=random.random(),  # noqa: S311 - jitter
+        retry_after_s=error.retry_after_s,
+    )
+    if isinstance(step, Retry):
+        return {**back_to_queue(step), "error": storable(error.message)}
+    return _failed(verdict_error_code(step.code), error.message)

@@ -1,0 +1,117 @@
+"""Who runs calls: every process has an id, beats, and keeps the leases of the rows it works on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections import defaultdict
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from arena.limits import slots
+from arena.models import CallStatus, Trial, Verdict, Worker
+
+logger = logging.getLogger(__name__)
+MODELS = {"t": Trial, "v": Verdict}
+
+
+class ActiveClaims:
+    """The rows that this process works on now. Their leases are renewed together, not call by call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[str, int], tuple[int, str]] = {}
+
+    def add(self, kind: str, row_id: int, *, provider_id: int, holder: str) -> None:
+        with self._lock:
+            self._rows[kind, row_id] = (provider_id, holder)
+
+    def remove(self, kind: str, row_id: int) -> None:
+        with self._lock:
+            self._rows.pop((kind, row_id), None)
+
+    def snapshot(self) -> dict[tuple[str, int], tuple[int, str]]:
+        with self._lock:
+            return dict(self._rows)
+
+
+active_claims = ActiveClaims()
+_identity: dict[str, str] = {}
+
+
+def worker_id() -> str:
+    """This process's id; a forked child gets one of its own."""
+    key = str(os.getpid())
+    if key not in _identity:
+        _identity.clear()
+        _identity[key] = f"{os.getpid()}-{uuid.uuid4().hex[:20]}"
+    return _identity[key]
+
+
+def register(*, embedded: bool) -> Worker:
+    host = socket.gethostname()
+    if embedded:
+        # The caller holds the lock of the data folder, so no other embedded worker is alive: its rows are free.
+        Worker.objects.filter(embedded=True).exclude(pk=worker_id()).delete()
+    return Worker.objects.update_or_create(
+        pk=worker_id(), defaults={"embedded": embedded, "host": host, "beat_at": timezone.now()}
+    )[0]
+
+
+def beat() -> None:
+    Worker.objects.filter(pk=worker_id()).update(beat_at=timezone.now())
+
+
+def forget() -> None:
+    Worker.objects.filter(pk=worker_id()).delete()
+
+
+def somebody_works() -> bool:
+    silent_since = timezone.now() - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
+    return Worker.objects.filter(beat_at__gte=silent_since).exclude(pk=worker_id()).exists()
+
+
+def renew_leases() -> None:
+    rows = active_claims.snapshot()
+    until = timezone.now() + dt.timedelta(seconds=settings.LEASE_SECONDS)
+    for kind, model in MODELS.items():
+        ids = [row_id for row_kind, row_id in rows if row_kind == kind]
+        if ids:
+            model._default_manager.filter(pk__in=ids, worker=worker_id(), status=CallStatus.RUNNING).update(
+                lease_until=until
+            )
+    holders: dict[int, list[str]] = defaultdict(list)
+    for provider_id, holder in rows.values():
+        holders[provider_id].append(holder)
+    for provider_id, names in holders.items():
+        slots().renew(provider_id, names)
+
+
+class Heart(threading.Thread):
+    """Beats and renews until told to stop. A beat that fails is tried again; it must not end the process."""
+
+    def __init__(self) -> None:
+        super().__init__(name="tiltyard-heart", daemon=True)
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        beats = 0
+        while not self._stopped.wait(settings.WORKER_BEAT_SECONDS):
+            try:
+                beat()
+                beats += 1
+                if beats * settings.WORKER_BEAT_SECONDS >= settings.LEASE_RENEW_SECONDS:
+                    beats = 0
+                    renew_leases()
+            except Exception:
+                logger.exception("The worker could not beat; it tries again.")
+        connection.close()
+
+    def stop(self) -> None:
+        self._stopped.set()

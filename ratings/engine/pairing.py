@@ -1,0 +1,302 @@
+"""Which pairs meet, and on which samples.
+
+A schedule is made in two parts. A *strategy* orders pairs: it sees a `Pool` (pairs with samples left, how
+often each met, ratings so far) and returns the pairs wanted. Then every chosen pair draws its sample. Both
+depend only on the seed and on the matches there are already, so a schedule can be continued after a raised
+limit or an added candidate.
+
+Samples of a pair are drawn without replacement. First comes balance over categories within the pair, then
+coverage: the sample used least in the whole schedule, so that all samples get used early. Sharing samples
+between pairs would save answers (an answer is generated once per candidate and sample), but a verdict
+resting on a few prompts says less than the same number of matches over many; prompts, not matches, are what
+the errors count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ratings.engine.arrays import IntArray
+from ratings.engine.draws import draw, mixed, seat, shuffled, sub_seed
+
+__all__ = ["STRATEGIES", "Outlook", "Planned", "Pool", "Strategy", "pairs", "remaining", "seat", "sub_seed"]
+
+Pair = tuple[int, int]
+
+
+class Planned(NamedTuple):
+    """A match to play; ``first < second``."""
+
+    first: int
+    second: int
+    sample: int
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What rating-based strategies know.
+
+    Attributes
+    ----------
+    ratings, deviations : mapping of candidate to float
+        On the scale of the strategy's own rating system.
+    recent : sequence of pairs
+        Latest last.
+    """
+
+    ratings: Mapping[int, float] = field(default_factory=dict)
+    deviations: Mapping[int, float] = field(default_factory=dict)
+    recent: Sequence[Pair] = ()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Pairs that may meet.
+
+    Attributes
+    ----------
+    candidates : tuple of int
+        Sorted.
+    met : mapping of pair to int
+        Matches of each eligible pair so far.
+    left : mapping of pair to int
+        Samples it has not used; at least 1. A strategy never returns a pair more often than this.
+    kind : str
+        ``all``, or ``baseline`` and ``rest`` where a baseline splits the pairs; part of what draws hash.
+    n_planned : int
+        Matches of the pool's pairs before this call, exhausted pairs included; it numbers the draws.
+    outlook : Outlook
+    """
+
+    candidates: tuple[int, ...]
+    met: Mapping[Pair, int]
+    left: Mapping[Pair, int]
+    kind: str
+    n_planned: int
+    outlook: Outlook
+
+
+class Strategy(Protocol):
+    """Orders pairs: at most ``wanted`` of the pool's, fewer only when it is exhausted."""
+
+    def __call__(self, pool: Pool, wanted: int, seed: int) -> list[Pair]: ...
+
+
+def round_robin(pool: Pool, wanted: int, seed: int) -> list[Pair]:
+    """Every pair equally often, in rounds.
+
+    Within a cycle of all pairs the candidates, in an order drawn by the seed, turn by the circle method:
+    each round pairs everyone once (one sits out when their number is odd), so games stay level and the
+    graph is connected early.
+    """
+    chosen: list[Pair] = []
+    level = min(pool.met.values(), default=0)
+    last = max((pool.met[pair] + left for pair, left in pool.left.items()), default=0)
+    while len(chosen) < wanted and level < last:
+        for pair in _circle(list(pool.candidates), seed, level):
+            if pair in pool.met and pool.met[pair] <= level < pool.met[pair] + pool.left[pair]:
+                chosen.append(pair)
+        level += 1
+    return chosen[:wanted]
+
+
+def random(pool: Pool, wanted: int, seed: int) -> list[Pair]:
+    """Each match an independent uniform draw among the pairs that have samples left."""
+    left = dict(pool.left)
+    eligible = sorted(left)
+    chosen: list[Pair] = []
+    while len(chosen) < wanted and eligible:
+        position = draw(seed, f"pair {pool.kind}", pool.n_planned + len(chosen)) % len(eligible)
+        pair = eligible[position]
+        chosen.append(pair)
+        left[pair] -= 1
+        if left[pair] == 0:
+            del eligible[position]
+    return chosen
+
+
+STRATEGIES: dict[str, Strategy] = {"round_robin": round_robin, "random": random}
+
+
+def pairs(
+    strategy: str,
+    candidates: Collection[int],
+    categories: Sequence[Hashable],
+    max_matches: int,
+    seed: int,
+    *,
+    already: Collection[tuple[int, int, int]] = (),
+    baseline: int | None = None,
+    baseline_weight: float | None = None,
+    outlook: Outlook | None = None,
+) -> list[Planned]:
+    """Plan the next matches.
+
+    Parameters
+    ----------
+    strategy : str
+        A key of `STRATEGIES`.
+    candidates : collection of int
+        Those that may play now; order does not matter.
+    categories : sequence
+        Category of each sample; sample s is position s. All hashable values are categories, None too.
+    max_matches : int
+        Upper bound on the matches planned by this call, not counting ``already``.
+    seed : int
+        For an extension its own, see `sub_seed`; with the same seed the result continues the former
+        schedule exactly.
+    already : collection of (int, int, int)
+        Matches planned before, whatever became of them, in any order. They may involve other candidates.
+    baseline : int, optional
+        Candidate of which ``baseline_weight`` holds.
+    baseline_weight : float, optional
+        Share of all matches, earlier ones included, that involve the baseline: 0 to 1. While both kinds of
+        pair have samples left the share is kept to within one match; then the other kind fills the
+        schedule.
+    outlook : Outlook, optional
+
+    Returns
+    -------
+    list of Planned
+        In the order to be played. Shorter than ``max_matches`` only when every pair is exhausted.
+
+    Raises
+    ------
+    ValueError
+        For an unknown strategy, a negative limit, a candidate or sample that is not valid, a weight outside
+        0 to 1 or without a baseline among the candidates.
+    """
+    roster = tuple(sorted(set(candidates)))
+    _check(strategy, roster, categories, max_matches, already, baseline, baseline_weight)
+    ledger = _Ledger(categories, seed, already)
+    every = list(combinations(roster, 2))
+    view = outlook or Outlook()
+
+    def select(kind: str, eligible: list[Pair]) -> list[Pair]:
+        pool = ledger.pool(roster, kind, eligible, view)
+        return STRATEGIES[strategy](pool, max_matches, seed) if max_matches and pool.left else []
+
+    if baseline is None or baseline_weight is None:
+        order = select("all", every)
+    else:
+        star = select("baseline", [pair for pair in every if baseline in pair])
+        rest = select("rest", [pair for pair in every if baseline not in pair])
+        played = sum(baseline in match[:2] for match in ledger.taken)
+        order = _interleave(star, rest, max_matches, baseline_weight, played, len(ledger.taken))
+    return [ledger.assign(pair) for pair in order]
+
+
+def remaining(candidates: Collection[int], n_samples: int, already: Collection[tuple[int, int, int]] = ()) -> int:
+    """How many matches of these candidates are still possible; 0 means that the tournament is finished."""
+    roster = set(candidates)
+    possible = len(roster) * (len(roster) - 1) // 2 * n_samples
+    return possible - sum(match[0] in roster and match[1] in roster for match in set(already))
+
+
+class _Ledger:
+    """Which samples were used, by whom."""
+
+    def __init__(self, categories: Sequence[Hashable], seed: int, already: Iterable[tuple[int, int, int]]) -> None:
+        labels: dict[Hashable, int] = {}
+        self._category: IntArray = np.array(
+            [labels.setdefault(category, len(labels)) for category in categories], dtype=np.int64
+        )
+        self._n_categories = len(labels)
+        self._seed = seed
+        self._used: IntArray = np.zeros(len(categories), dtype=np.int64)
+        self._samples_of: dict[Pair, list[int]] = {}
+        self._met: Counter[Pair] = Counter()
+        self.taken: set[tuple[int, int, int]] = set()
+        for first, second, sample in set(already):
+            self._take((first, second), sample)
+
+    def pool(self, roster: tuple[int, ...], kind: str, eligible: list[Pair], outlook: Outlook) -> Pool:
+        left = {pair: self._used.size - self._met[pair] for pair in eligible}
+        left = {pair: count for pair, count in left.items() if count > 0}
+        met = {pair: self._met[pair] for pair in left}
+        return Pool(roster, met, left, kind, sum(self._met[pair] for pair in eligible), outlook)
+
+    def assign(self, pair: Pair) -> Planned:
+        open_samples = np.ones(self._used.size, dtype=np.bool_)
+        own = np.array(self._samples_of.get(pair, []), dtype=np.int64)
+        open_samples[own] = False
+        in_category = np.bincount(self._category[own], minlength=self._n_categories)
+        choices = np.flatnonzero(open_samples)
+        category = self._category[choices]
+        across = np.bincount(self._category, self._used, self._n_categories)
+        chance = mixed(draw(self._seed, "sample", *pair), choices)
+        # Last key first: balance within the pair, then coverage, then balance over the whole schedule, then
+        # chance.
+        best = np.lexsort((chance, across[category], self._used[choices], in_category[category]))[0]
+        sample = int(choices[best])
+        self._take(pair, sample)
+        return Planned(*pair, sample)
+
+    def _take(self, pair: Pair, sample: int) -> None:
+        self.taken.add((*pair, sample))
+        self._met[pair] += 1
+        self._samples_of.setdefault(pair, []).append(sample)
+        self._used[sample] += 1
+
+
+def _circle(candidates: list[int], seed: int, cycle: int) -> list[Pair]:
+    """All pairs of one cycle, round by round."""
+    circle: list[int | None] = [*shuffled(candidates, seed, "circle", cycle)]
+    if len(circle) % 2:
+        circle.append(None)
+    ordered: list[Pair] = []
+    half = len(circle) // 2
+    for _ in range(len(circle) - 1):
+        for left, right in zip(circle[:half], reversed(circle[half:]), strict=True):
+            if left is not None and right is not None:
+                ordered.append((min(left, right), max(left, right)))
+        circle = [circle[0], circle[-1], *circle[1:-1]]
+    return ordered
+
+
+def _interleave(star: list[Pair], rest: list[Pair], wanted: int, weight: float, played: int, total: int) -> list[Pair]:
+    """Merge so that the share of baseline matches stays at the weight, as far as both last."""
+    order: list[Pair] = []
+    at_star = at_rest = 0
+    while len(order) < wanted and (at_star < len(star) or at_rest < len(rest)):
+        due = played + at_star < weight * (total + len(order) + 1)
+        if at_star < len(star) and (due or at_rest == len(rest)):
+            order.append(star[at_star])
+            at_star += 1
+        else:
+            order.append(rest[at_rest])
+            at_rest += 1
+    return order
+
+
+def _check(
+    strategy: str,
+    roster: tuple[int, ...],
+    categories: Sequence[Hashable],
+    max_matches: int,
+    already: Collection[tuple[int, int, int]],
+    baseline: int | None,
+    baseline_weight: float | None,
+) -> None:
+    if strategy not in STRATEGIES:
+        raise ValueError(f"Unknown strategy {strategy!r}; expected one of {', '.join(STRATEGIES)}.")
+    if max_matches < 0:
+        raise ValueError(f"max_matches must not be negative, got {max_matches}.")
+    if roster and roster[0] < 0:
+        raise ValueError(f"Candidates are indexes from 0, got {roster[0]}.")
+    for match in already:
+        first, second, sample = match
+        if not (0 <= first < second and 0 <= sample < len(categories)):
+            raise ValueError(f"{tuple(match)} is no (first, second, sample) with first < second and a known sample.")
+    if baseline_weight is None:
+        return
+    if not 0 <= baseline_weight <= 1:
+        raise ValueError(f"baseline_weight must be from 0 to 1, got {baseline_weight}.")
+    if baseline not in roster:
+        raise ValueError(f"baseline_weight needs a baseline among the candidates, got {baseline}.")
