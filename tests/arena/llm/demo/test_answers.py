@@ -41,9 +41,7 @@ def test_the_text_holds_what_the_answer_claims() -> None:
 
 
 def test_length_does_not_follow_quality() -> None:
-    length = {
-        model_id: mean(len(bank_answer(model_id, key).text) for key in KEYS) for model_id in DEMO_CANDIDATES
-    }
+    length = {model_id: mean(len(bank_answer(model_id, key).text) for key in KEYS) for model_id in DEMO_CANDIDATES}
     by_length = sorted(DEMO_CANDIDATES, key=lambda model_id: -length[model_id])
     by_quality = sorted(DEMO_CANDIDATES, key=lambda model_id: -DEMO_QUALITY[model_id])
     assert by_length[0] == by_quality[-2]

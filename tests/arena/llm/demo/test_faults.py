@@ -36,14 +36,11 @@ def test_rate_limit_once_then_success(start_server: StartServer, client: httpx.C
     assert post(client, server.base_url, candidate_body("squire-1")).status_code == 429
 
 
-def test_a_verdict_asked_for_again_counts_as_an_attempt(
-    start_server: StartServer, client: httpx.Client
-) -> None:
+def test_a_verdict_asked_for_again_counts_as_an_attempt(start_server: StartServer, client: httpx.Client) -> None:
     server = start_server(faults=Faults(rate_limit_share=1.0, faulty_attempts=2))
     marks = ["aaaa1111bbbb2222", "cccc3333dddd4444", "eeee5555ffff6666"]
     bodies = [
-        judge_body("magistrate-1", PROMPT, "", "", text=judge_prompt(PROMPT, LARGE, PAGE, mark=mark))
-        for mark in marks
+        judge_body("magistrate-1", PROMPT, "", "", text=judge_prompt(PROMPT, LARGE, PAGE, mark=mark)) for mark in marks
     ]
     assert [post(client, server.base_url, body).status_code for body in bodies] == [429, 429, 200]
 
@@ -61,9 +58,7 @@ def test_the_same_third_is_hit_in_any_order(start_server: StartServer, client: h
     assert 8 <= forth.count(503) <= 36
 
 
-def test_malformed_share_hits_first_replies_of_the_named_judge(
-    start_server: StartServer, client: httpx.Client
-) -> None:
+def test_malformed_share_hits_first_replies_of_the_named_judge(start_server: StartServer, client: httpx.Client) -> None:
     faults = Faults(malformed_share=0.3, malformed_judges=frozenset({"usher-2"}))
     server = start_server(faults=faults)
     broken = 0
@@ -91,9 +86,7 @@ def test_the_demo_itself_is_rarely_disturbed() -> None:
 
 
 def test_always_failing_and_refusing_models(start_server: StartServer, client: httpx.Client) -> None:
-    faults = Faults(
-        always_fail=frozenset({"page-mini"}), refused_parameters={"squire-1": frozenset({"temperature"})}
-    )
+    faults = Faults(always_fail=frozenset({"page-mini"}), refused_parameters={"squire-1": frozenset({"temperature"})})
     server = start_server(faults=faults)
     for _ in range(3):
         assert post(client, server.base_url, candidate_body("page-mini")).status_code == 500

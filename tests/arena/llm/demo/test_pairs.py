@@ -76,10 +76,7 @@ def test_answers_to_unknown_prompts_are_known_by_their_first_line() -> None:
 
 
 def test_foreign_answers_are_judged_by_their_text() -> None:
-    good = (
-        "- Churn is 5.0%.\n- The closing number is 1,268.\n- Net growth is 28 customers."
-        + " It adds up." * 20
-    )
+    good = "- Churn is 5.0%.\n- The closing number is 1,268.\n- Net growth is 28 customers." + " It adds up." * 20
     pair = shown_pair(call_with(judge_prompt(PROMPT, "No idea.", good)))
     assert pair is not None
     assert [shown.model_id for shown in pair] == [None, None]

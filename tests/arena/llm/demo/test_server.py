@@ -107,9 +107,7 @@ def test_candidate_fills_a_schema(server: DemoServer, client: httpx.Client) -> N
     properties = {"name": {"type": "string"}, "tags": {"type": "array", "items": {"enum": ["x", "y"]}}}
     schema = {"type": "object", "properties": properties}
     wanted = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
-    answer = json.loads(
-        text_of(post(client, server.base_url, candidate_body("squire-1", response_format=wanted)))
-    )
+    answer = json.loads(text_of(post(client, server.base_url, candidate_body("squire-1", response_format=wanted))))
     assert set(answer) == {"name", "tags"}
     assert answer["tags"] == ["x"]
     free = post(client, server.base_url, candidate_body("squire-1", response_format=JSON_FORMAT))
@@ -149,9 +147,7 @@ def test_pdf_is_taken_by_all_but_one(server: DemoServer, client: httpx.Client) -
     assert document["choices"][0]["message"]["content"] == bank_answer("lancer-large", "ops-pdf-supply").text
     assert document["usage"]["prompt_tokens"] > 1400
     broken = [{"type": "text", "text": "x"}, pdf_part(b"no pdf")]
-    response = post(
-        client, server.base_url, {"model": "squire-1", "messages": [{"role": "user", "content": broken}]}
-    )
+    response = post(client, server.base_url, {"model": "squire-1", "messages": [{"role": "user", "content": broken}]})
     assert response.status_code == 400
 
 
@@ -226,9 +222,7 @@ def test_pipelined_requests_are_answered_in_order(server: DemoServer) -> None:
 
 def test_keep_alive_serves_many_requests(server: DemoServer, client: httpx.Client) -> None:
     for number in range(150):
-        assert (
-            post(client, server.base_url, candidate_body("squire-1", f"Question {number}")).status_code == 200
-        )
+        assert post(client, server.base_url, candidate_body("squire-1", f"Question {number}")).status_code == 200
     assert server.stats()["connections_opened"] == 1
 
 

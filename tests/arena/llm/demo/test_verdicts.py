@@ -55,7 +55,7 @@ def decision(a: str, b: str, key: str) -> str | None:
 
 def strengths(games: list[tuple[str, str, str]]) -> dict[str, float]:
     """Bradley-Terry with a tie as half a win, by minorisation-maximisation."""
-    wins = {model_id: 0.01 for model_id in DEMO_CANDIDATES}
+    wins = dict.fromkeys(DEMO_CANDIDATES, 0.01)
     played: Counter[frozenset[str]] = Counter()
     for a, b, winner in games:
         played[frozenset((a, b))] += 1
@@ -147,12 +147,9 @@ def test_usher_prefers_the_first_seat() -> None:
 
 
 def test_scrivener_prefers_the_longer_answer() -> None:
-    steady = [
-        (a, b, key, forth) for a, b, key, forth, back in both_orders("scrivener-4") if forth == back != "tie"
-    ]
+    steady = [(a, b, key, forth) for a, b, key, forth, back in both_orders("scrivener-4") if forth == back != "tie"]
     longer = sum(
-        winner == max(a, b, key=lambda model_id: len(bank_answer(model_id, key).text))
-        for a, b, key, winner in steady
+        winner == max(a, b, key=lambda model_id: len(bank_answer(model_id, key).text)) for a, b, key, winner in steady
     )
     assert longer / len(steady) > 0.85
     assert flip_rate("scrivener-4") < 0.08
