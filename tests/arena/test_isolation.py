@@ -42,9 +42,7 @@ def test_the_other_teams_things_are_not_found_under_the_own_team(name: str, argu
     if own[argument] == other[argument]:
         pytest.skip(f"{argument} names no object: both teams have the same")
     for method in sample.methods:
-        response = send(
-            world.client("owner"), name, sample, method, world.own, own | {argument: other[argument]}
-        )
+        response = send(world.client("owner"), name, sample, method, world.own, own | {argument: other[argument]})
         assert response.status_code == 404
         assert world.other.canary.lower() not in body(response).lower()
 
