@@ -35,11 +35,7 @@ class Completion:
 
     @property
     def output_tokens(self) -> int:
-        return (
-            count_tokens(self.text)
-            + self.reasoning_tokens
-            + (count_tokens(self.refusal) if self.refusal else 0)
-        )
+        return count_tokens(self.text) + self.reasoning_tokens + (count_tokens(self.refusal) if self.refusal else 0)
 
 
 def is_verdict_call(call: ChatCall) -> bool:
@@ -50,9 +46,7 @@ def is_verdict_call(call: ChatCall) -> bool:
     model = MODELS_BY_ID[call.model_id]
     if not model.is_judge:
         return False
-    return any(
-        '"winner"' in text and '"reason"' in text for text in call.texts("system", "developer", "user")
-    )
+    return any('"winner"' in text and '"reason"' in text for text in call.texts("system", "developer", "user"))
 
 
 def answer_completion(call: ChatCall) -> Completion:
@@ -93,9 +87,7 @@ def forced(completion: Completion, kind: ForcedReply, faults: Faults) -> Complet
     if kind == "fenced":
         return replace(completion, text=f"Here is my verdict:\n\n```json\n{text}\n```")
     if kind == "wrong_case":
-        return replace(
-            completion, text=re.sub(r'("winner": )"(\w+)"', lambda found: found[0].swapcase(), text)
-        )
+        return replace(completion, text=re.sub(r'("winner": )"(\w+)"', lambda found: found[0].swapcase(), text))
     if kind == "extra_keys":
         return replace(completion, text=text.removesuffix("}") + ', "confidence": 0.8, "notes": []}')
     if kind == "empty":
@@ -108,11 +100,7 @@ def forced(completion: Completion, kind: ForcedReply, faults: Faults) -> Complet
 def _huge(text: str, characters: int) -> str:
     padding = "x" * max(0, characters - len(text))
     # Inside the first string of a verdict, so that it stays JSON.
-    return (
-        text.replace('"A": "', f'"A": "{padding}', 1)
-        if text.startswith('{"A": "')
-        else f"{text}\n\n{padding}"
-    )
+    return text.replace('"A": "', f'"A": "{padding}', 1) if text.startswith('{"A": "') else f"{text}\n\n{padding}"
 
 
 def usage(call: ChatCall, completion: Completion) -> dict[str, object]:

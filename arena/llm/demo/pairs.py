@@ -156,11 +156,7 @@ def _occurrences(text: str, checklist: Checklist | None) -> list[Shown]:
 
 def verdict_language(call: ChatCall) -> Language:
     """The language a judge is asked to write in: that of its instructions, unless they name another."""
-    instructions = " ".join(
-        [*call.texts("system", "developer"), *(text[-800:] for text in call.texts("user")[-1:])]
-    )
-    if any(
-        _ASKED_JAPANESE.search(text, 0, _HEADING_SCAN_CHARACTERS) for text in call.texts("system", "user")
-    ):
+    instructions = " ".join([*call.texts("system", "developer"), *(text[-800:] for text in call.texts("user")[-1:])])
+    if any(_ASKED_JAPANESE.search(text, 0, _HEADING_SCAN_CHARACTERS) for text in call.texts("system", "user")):
         return "ja"
     return language_of(instructions)
