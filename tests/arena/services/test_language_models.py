@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from arena.llm.demo.catalogue import DEMO_MODELS, DEMO_PRICE_SOURCE
-from arena.models import AuditLog, Candidate, LanguageModel, Price, Provider, Role, Team, User
+from arena.models import AuditLog, Candidate, LanguageModel, Price, Provider, Role, Team, Tournament, User
 from arena.services.language_models import (
     ModelFields,
     PriceFields,
@@ -237,13 +237,13 @@ def test_the_demo_is_entered_once(team: Team) -> None:
     again = register_demo(team, "http://127.0.0.1:4001/v1")
     assert [model.pk for model in first] == [model.pk for model in again]
     assert [model.model_id for model in first] == [model.model_id for model in DEMO_MODELS]
-    assert set(Price.objects.values_list("source", flat=True)) == {DEMO_PRICE_SOURCE}
+    assert set(Price.objects.filter(language_model__in=first).values_list("source", flat=True)) == {DEMO_PRICE_SOURCE}
 
 
 def test_the_demo_on_another_port_is_the_same_demo(team: Team) -> None:
     first = register_demo(team, "http://127.0.0.1:4001/v1")
     make_used(first[0])
-    Candidate.objects.get().tournament.__class__.objects.update(status="running")
+    Tournament.objects.filter(candidates__language_model=first[0]).update(status="running")
     again = register_demo(team, "http://127.0.0.1:4002/v1")
     assert [(model.pk, model.fingerprint) for model in first] == [(model.pk, model.fingerprint) for model in again]
     provider = Provider.objects.get(team=team, kind="demo")
