@@ -178,11 +178,17 @@ class PriceForm(forms.Form):
         data = self.cleaned_data
         if data.get("price_input") is None or data.get("price_output") is None:
             return None
+        source, valid_from = data.get("price_source"), data.get("price_valid_from")
+        changed = self.changed_data
+        if "price_input" in changed or "price_output" in changed:
+            # Source and date that were filled in belong to the old numbers.
+            source = source if "price_source" in changed else ""
+            valid_from = valid_from if "price_valid_from" in changed else None
         return PriceFields(
             input_per_million=data["price_input"],
             output_per_million=data["price_output"],
-            source=data.get("price_source") or BY_HAND,
-            valid_from=data.get("price_valid_from") or timezone.localdate(),
+            source=source or BY_HAND,
+            valid_from=valid_from or timezone.localdate(),
         )
 
 
@@ -278,9 +284,14 @@ def initial_of_model(language_model: LanguageModel, price: Price | None) -> dict
     }
     if price is not None:
         initial |= {
-            "price_input": price.input_per_million.normalize(),
-            "price_output": price.output_per_million.normalize(),
+            "price_input": _plain(price.input_per_million),
+            "price_output": _plain(price.output_per_million),
             "price_source": price.source,
             "price_valid_from": price.valid_from,
         }
     return initial
+
+
+def _plain(value: Decimal) -> Decimal:
+    """Without idle zeros, and without the exponent that `normalize` gives to 20."""
+    return Decimal(f"{value.normalize():f}")

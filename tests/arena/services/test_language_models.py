@@ -142,8 +142,8 @@ def test_a_price_is_neither_of_the_future_nor_older_than_the_last(team: Team, ac
     model = a_model(a_provider(team), price=PRICE)
     today = timezone.localdate()
     for day in (today + dt.timedelta(days=2), today - dt.timedelta(days=2)):
+        price = PriceFields(input_per_million=Decimal(1), output_per_million=Decimal(1), valid_from=day)
         with pytest.raises(ValidationError):
-            price = PriceFields(input_per_million=Decimal(1), output_per_million=Decimal(1), valid_from=day)
             add_price(language_model=model, actor=actor, price=price)
     assert Price.objects.filter(language_model=model).count() == 1
 
@@ -215,8 +215,8 @@ def test_a_provider_with_results_keeps_its_name_and_stays(team: Team, actor: Use
     provider = a_provider(team)
     model = a_model(provider)
     make_used(model)
+    fields = ProviderFields(name="renamed", base_url=provider.base_url)
     with pytest.raises(ValidationError):
-        fields = ProviderFields(name="renamed", base_url=provider.base_url)
         update_provider(provider=provider, actor=actor, fields=fields)
     with pytest.raises(Refused, match="gpt-mini"):
         delete_provider(provider=provider, actor=actor)
