@@ -24,6 +24,7 @@ from arena.services.language_models import (
 )
 from arena.services.members import Refused
 from arena.services.providers import ProviderFields, create_provider, delete_provider, update_provider
+from arena.services.wire import MovedEndpoint, model_context
 from tests.arena.models_world import make_used
 from tests.personas import World
 
@@ -109,7 +110,8 @@ def test_the_next_version_takes_the_price_in_force_along(team: Team, actor: User
     add_price(language_model=model, actor=actor, price=newer)
     after = update_language_model(language_model=model, actor=actor, fields=edited(model, max_tokens=10))
     price = Price.objects.get(language_model=after)
-    assert (price.input_per_million, price.output_per_million, price.source) == (2, 8, "price list")
+    assert (price.input_per_million, price.output_per_million) == (Decimal(2), Decimal(8))
+    assert price.source == "price list"
     assert Price.objects.filter(language_model=model).count() == 2
 
 
@@ -188,7 +190,10 @@ def test_another_address_makes_next_versions_of_used_models_only(team: Team, act
     old = LanguageModel.objects.get(pk=used.pk)
     assert old.superseded_at is not None
     assert old.fingerprint == used.fingerprint
+    with pytest.raises(MovedEndpoint):
+        model_context(old.pk)
     new = LanguageModel.objects.current().get(lineage=used.lineage)
+    assert model_context(new.pk).endpoint.base_url == "https://other.example.com/v1"
     assert new.fingerprint == new.compute_fingerprint() != used.fingerprint
     assert Price.objects.filter(language_model=new).count() == 1
     kept = LanguageModel.objects.get(lineage=unused.lineage)

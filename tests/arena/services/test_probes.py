@@ -107,7 +107,7 @@ def test_a_wrong_key(models: dict[str, LanguageModel], caplog: pytest.LogCapture
     assert not result.ok
     assert result.error_code is ErrorCode.AUTH
     call = Call.objects.get(language_model=model)
-    assert (call.status, call.http_status, call.error_code, call.cost_usd) == ("error", 401, "AUTH", 0)
+    assert (call.status, call.http_status, call.error_code, call.cost_usd) == ("error", 401, "AUTH", Decimal(0))
     model.refresh_from_db()
     everything = f"{caplog.text} {call.error} {model.learned} {result!r}"
     assert "wrong-secret" not in everything

@@ -131,7 +131,7 @@ def test_a_changed_number_does_not_keep_the_old_source(admin: Client, world: Wor
     data |= {"price_source": price.source, "price_valid_from": price.valid_from.isoformat()}
     admin.post(url("model-edit", language_model=model.public_id), data)
     newest = Price.objects.filter(language_model=model).latest()
-    assert (newest.input_per_million, newest.source) == (7, "entered by hand")
+    assert (newest.input_per_million, newest.source) == (Decimal(7), "entered by hand")
 
 
 def test_no_price_is_not_nought(admin: Client, world: World, url: Callable[..., str]) -> None:
