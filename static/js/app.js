@@ -72,7 +72,6 @@
       const answer = document.createElement("input");
       Object.assign(answer, { type: "hidden", name: "confirmed", value: "1" });
       form.append(answer);
-      button.removeAttribute("data-confirm");
       form.requestSubmit(button);
     };
     dialog.showModal();
