@@ -30,6 +30,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("swallow", r"swallow"),
     ("pfnet", r"pfnet|plamo"),
 )
+KNOWN_FAMILIES = tuple(sorted(family for family, _ in _FAMILIES))
 _PATTERNS = tuple((family, re.compile(rf"(?<![a-z])(?:{pattern})", re.IGNORECASE)) for family, pattern in _FAMILIES)
 
 

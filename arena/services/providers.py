@@ -128,6 +128,8 @@ def _check(provider: Provider, key: str) -> None:
             found = [] if host in LOOPBACK_HOSTS else [_("The demo endpoint runs on this machine only.")]
         if found:
             problems["base_url"] = found
+    if Provider.objects.filter(team=provider.team, name=provider.name).exclude(pk=provider.pk).exists():
+        problems["name"] = [_("There is a provider of this name already.")]
     if provider.key_variable and not KEY_VARIABLE.fullmatch(provider.key_variable):
         problems["key_variable"] = [
             _("Only environment variables whose names begin with TILTYARD_KEY_ can be read, such as TILTYARD_KEY_MAIN.")

@@ -104,7 +104,7 @@ def text_of(messages: list[dict[str, Any]], characters: int) -> str:
     """What people wrote, cut, without roles, pictures and file names."""
     texts: list[str] = []
     left = characters
-    for text in _texts(messages):
+    for text in texts_of(messages):
         if left <= 0:
             break
         texts.append(text[:left])
@@ -112,7 +112,7 @@ def text_of(messages: list[dict[str, Any]], characters: int) -> str:
     return "\n".join(texts)
 
 
-def _texts(messages: list[dict[str, Any]]) -> Iterator[str]:
+def texts_of(messages: list[dict[str, Any]]) -> Iterator[str]:
     for message in messages:
         content = message.get("content")
         if isinstance(content, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from django.utils.translation import ngettext
 from arena.ingest import AttachmentDraft, Inspection, UploadError, list_starters, starter_path
 from arena.models import Attachment, TaskSet, Team, UploadDraft, User
 from arena.services import audit
+from arena.services.rendered import forget
 from arena.services.task_set_errors import (
     DraftGone,
     NameTaken,
@@ -35,7 +37,7 @@ from arena.services.task_set_files import (
     on_disk,
 )
 from arena.services.task_set_preview import inspection_json
-from arena.services.task_set_spool import Progress, Spool, insert_samples, spooled
+from arena.services.task_set_spool import Progress, Spool, insert_samples, spooled, texts_of
 from arena.services.texts import storable
 
 __all__ = [
@@ -87,10 +89,8 @@ def discard_draft(*, draft: UploadDraft) -> None:
         _take(draft)
 
 
-def save_draft(
-    *, draft: UploadDraft, actor: User | None, name: str = "", replaces: TaskSet | None = None, only_good: bool = False
-) -> TaskSet:
-    """Of two at once, one saves and the other gets DraftGone."""
+def save_draft(*, draft: UploadDraft, actor: User | None, name: str = "", only_good: bool = False) -> TaskSet:
+    """As a new version of `draft.replaces`, or a new task set. Of two at once, one saves; the other gets DraftGone."""
     if not draft.file or not UploadDraft.objects.filter(pk=draft.pk).exists():
         raise DraftGone
     attachments = [AttachmentDraft(**stored) for stored in draft.inspection["attachments"]]
@@ -98,7 +98,7 @@ def save_draft(
         team=draft.team,
         actor=actor,
         name=name or draft.name,
-        replaces=replaces,
+        replaces=draft.replaces,
         only_good=only_good,
         source_name=draft.original_name,
         draft=draft,
@@ -189,6 +189,7 @@ def _delete(task_set: TaskSet, actor: User | None) -> None:
         target=str(task_set),
         old={"samples": task_set.sample_count, "content_hash": task_set.content_hash},
     )
+    forget(team=team, texts=_texts(task_set))
     mine = list(Attachment.objects.filter(samples__task_set=task_set).distinct().values_list("pk", flat=True))
     task_set.delete()
     orphans = Attachment.objects.filter(pk__in=mine, sample_links=None)
@@ -274,6 +275,12 @@ def _place(plan: _Plan, team: Team, spool: Spool) -> TaskSet:
     if others.filter(name__iexact=name).exists():
         raise NameTaken(name)
     return task_set
+
+
+def _texts(task_set: TaskSet) -> Iterator[str]:
+    samples = task_set.samples.order_by().values_list("messages", "reference", "criteria")
+    for messages, reference, criteria in samples.iterator(chunk_size=50):
+        yield from (*texts_of(messages), reference, criteria)
 
 
 def _locked(team: Team) -> Team:

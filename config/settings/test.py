@@ -16,6 +16,9 @@ from config.settings.base import STORAGES, database
 EMBEDDED = True
 DATA_DIR = Path(tempfile.mkdtemp(prefix="tiltyard-test-"))
 MEDIA_ROOT = DATA_DIR / "media"
+STATIC_ROOT = DATA_DIR / "static"
+# WhiteNoise warns of a folder that is not there.
+STATIC_ROOT.mkdir()
 DATABASES = {"default": database(os.environ["DATABASE_URL"])}
 if DATABASES["default"]["ENGINE"] == "config.sqlite":
     # A file, since threads and live servers need one database between them.
