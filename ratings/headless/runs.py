@@ -26,6 +26,7 @@ from ratings.headless.yaml_tree import ConfigError
 
 Say = Callable[[str], None]
 Status = Tournament.Status
+ENDED = frozenset({Status.FINISHED, Status.STOPPED, Status.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,25 @@ def carry_out(tournament: Tournament, *, folder: Path, out: TextIO) -> Outcome:
         log = MatchLog(files.matches, tournament)
     except (LogError, OSError) as error:
         raise ConfigError([str(error)]) from error
-    with log, Interrupts() as interrupts, Hands(progress.say) as hands:
-        _set_going(tournament)
-        if not hands.are_ours:
-            hand_over(tournament)
-        see_through(tournament, hands=hands, log=log, progress=progress, interrupts=interrupts)
+    with log:
+        if tournament.status in ENDED:
+            log.append_resolved()
+        else:
+            _work(tournament, log, progress)
     board = files.write_summaries(tournament)
     return Outcome(tournament, ending_of(tournament), files, board)
 
 
+def _work(tournament: Tournament, log: MatchLog, progress: Progress) -> None:
+    with Interrupts() as interrupts, Hands(progress.say) as hands:
+        _set_going(tournament)
+        if not hands.are_ours:
+            hand_over(tournament)
+        see_through(tournament, hands=hands, log=log, progress=progress, interrupts=interrupts)
+
+
 def _set_going(tournament: Tournament) -> None:
-    """Nothing to do where it runs already, as after a kill, or has ended."""
+    """Nothing to do where it runs already, as after a kill."""
     try:
         if tournament.status == Status.DRAFT:
             tournaments.start_tournament(tournament=tournament)
