@@ -192,8 +192,10 @@ def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol
     return DecisionResult(outcome, reason, decision_sentence(reason, counts, quorum=protocol.quorum), counts)
 
 
-def decision_sentence(reason: DecisionReason, counts: Counts, *, quorum: int) -> str:
-    tally = f"{counts.first} for first, {counts.second} for second, {counts.tie} tie"
+def decision_sentence(
+    reason: DecisionReason, counts: Counts, *, quorum: int, sides: tuple[str, str] = ("first", "second")
+) -> str:
+    tally = f"{counts.first} for {sides[0]}, {counts.second} for {sides[1]}, {counts.tie} tie"
     sentences = {
         DecisionReason.PLURALITY: f"Strict plurality: {tally}.",
         DecisionReason.MOST_VOTES: f"Most votes: {tally}.",

@@ -112,3 +112,28 @@ def named(models: Sequence[LanguageModel]) -> list[tuple[LanguageModel, str, str
         (model, model.label if labels[model.label] == 1 else full_id, full_id)
         for model, full_id in zip(models, full_ids, strict=True)
     ]
+
+
+def spec_of(tournament: Tournament) -> TournamentSpec:
+    """What a stored tournament, a draft above all, was to be."""
+    candidates = list(tournament.candidates.select_related("language_model__provider"))
+    jury = tournament.juries.get(primary=True)
+    seats = list(jury.judges.select_related("language_model__provider"))
+    baseline = next((row.language_model for row in candidates if row.pk == tournament.baseline_id), None)
+    return TournamentSpec(
+        name=tournament.name,
+        task_set=tournament.task_set,
+        candidates=[row.language_model for row in candidates],
+        judges=[seat.language_model for seat in seats if not seat.replacement],
+        replacement_judges=[seat.language_model for seat in seats if seat.replacement],
+        protocol=Protocol.from_json(jury.protocol),
+        pairing=tournament.pairing,
+        max_matches=tournament.max_matches,
+        step_size=tournament.step_size,
+        seed=tournament.seed,
+        budget_usd=tournament.budget_usd,
+        baseline=baseline,
+        baseline_weight=tournament.baseline_weight,
+        categories=tournament.categories,
+        settings=tournament.settings,
+    )
