@@ -101,6 +101,8 @@ class Rating(models.Model):
     ci_lower = models.FloatField(null=True)
     ci_upper = models.FloatField(null=True)
     component_id = models.PositiveIntegerField(null=True)
+    # Candidates of one group have a difference that is finite without a prior.
+    group_id = models.PositiveIntegerField(null=True)
     # Places of its component that the 95 % intervals of the differences leave open.
     rank = models.PositiveIntegerField(null=True)
     rank_from = models.PositiveIntegerField(null=True)

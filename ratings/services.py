@@ -309,6 +309,7 @@ def _rating(
         ci_lower=_number(board.lower[index]),
         ci_upper=_number(board.upper[index]),
         component_id=places.component.get(index),
+        group_id=int(board.fit.groups[index]) if index in places.component else None,
         rank=places.rank.get(index),
         rank_from=places.rank_from.get(index),
         rank_to=places.rank_to.get(index),
