@@ -15,6 +15,7 @@ from django.utils.text import slugify
 from arena.manifest import manifest_of
 from arena.models import Jury, Match, Tournament
 from ratings.models import Leaderboard, Rating, RatingRun
+from ratings.selectors import board_of
 from ratings.services import leaderboard_for, refit
 
 FORMAT = "tiltyard.board"
@@ -57,6 +58,7 @@ def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
     jury = Jury.objects.get(tournament=tournament, primary=True)
     board = leaderboard_for(tournament, jury)
     _refitted(board)
+    verdict = board_of(board).verdict
     run = board.runs.published().first()
     counts = tournament.matches.order_by()
     return {
@@ -67,6 +69,8 @@ def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
         "status": tournament.status,
         "reason": tournament.reason,
         "matches": {status: counts.filter(status=status).count() for status in sorted(Match.Status.values)},
+        "verdict": verdict.plain,
+        "caveats": [str(caveat) for caveat in verdict.caveats],
         "run": None if run is None else _run(run),
         "ratings": [] if run is None else [_rating(row) for row in _in_order(run)],
     }

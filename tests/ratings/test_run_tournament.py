@@ -81,6 +81,8 @@ def test_a_run_leaves_log_manifest_and_board(endpoint: DemoServer, folder: Path)
     board = json.loads(files["board"].read_text(encoding="utf-8"))
     assert board == result.json["board"]
     assert board["ratings"][0]["model"] == "demo/lancer-large"
+    assert "Lancer" in board["verdict"]
+    assert board["verdict"] in result.err
     decided = sum(line["status"] == "decided" for line in matches)
     assert decided == board["run"]["comparisons"] > 0
     winner = next(line for line in matches if line["winner_id"])

@@ -136,7 +136,8 @@ def _check_database() -> None:
 def _board_lines(board: dict[str, Any]) -> list[str]:
     rows = board["ratings"]
     width = max((len(row["model"]) for row in rows), default=0)
-    return [f"  {row['model'].ljust(width)}  {_rated(row)}  {_counted(row)}" for row in rows]
+    table = [f"  {row['model'].ljust(width)}  {_rated(row)}  {_counted(row)}" for row in rows]
+    return [board["verdict"], *table]
 
 
 def _rated(row: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -249,3 +250,11 @@ def test_aliases_are_counted_where_they_are_followed() -> None:
 def test_a_byte_order_mark_and_windows_lines_are_fine() -> None:
     content = b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()
     assert parse_config(content, "tournament.yaml").name == "Autumn"
+
+
+def test_the_example_of_the_documentation_is_a_configuration() -> None:
+    example = Path(__file__).resolve().parents[3] / "docs" / "tournament.example.yaml"
+    config = parse_config(example.read_bytes(), example.name)
+    assert config.judges[2].identity == config.candidates[0].identity
+    assert config.replacement_judges
+    assert config.budget_usd == 20
