@@ -11,7 +11,7 @@ from tests.personas import Side
 from tests.url_samples import UrlSample
 
 
-def _upload(side: Side, name: str, text: str) -> "ContentFile[bytes]":
+def _upload(side: Side, name: str, text: str) -> ContentFile[bytes]:
     lines = [message_line(text, id=f"{side.canary}-sample", category=f"{side.canary}-category")]
     return ContentFile("\n".join(lines).encode(), name=name)
 
@@ -63,7 +63,9 @@ SAMPLES = {
         lambda side: {"team": side.team_id, "starter": "support-en"}, get=False, post=lambda side: {}
     ),
     "arena:draft-detail": UrlSample(_draft),
-    "arena:draft-save": UrlSample(_draft, get=False, post=lambda side: {"name": "Saved", "replaces": "", "how": "all"}),
+    "arena:draft-save": UrlSample(
+        _draft, get=False, post=lambda side: {"name": "Saved", "replaces": "new", "how": "all"}
+    ),
     "arena:draft-discard": UrlSample(_draft, get=False, post=lambda side: {}),
     "arena:draft-problems": UrlSample(_draft),
     "arena:task-set-detail": UrlSample(_task_set),
