@@ -48,6 +48,8 @@ class RatingRun(PublicModel):
     step_number = models.PositiveIntegerField(null=True)
     ties = models.CharField(max_length=12, choices=Leaderboard.Ties.choices)
     ridge = models.FloatField()
+    # A prior was used because the data alone have no finite optimum; the board says so.
+    ridge_by_default = models.BooleanField(default=False)
     settings = models.JSONField(default=dict)
     # Rows of [candidate id, candidate id, outcome, count] and the hash of these and the settings.
     triples = models.JSONField()
@@ -83,6 +85,8 @@ class Rating(models.Model):
     ci_upper = models.FloatField(null=True)
     component_id = models.PositiveIntegerField(null=True)
     win_share = models.FloatField(null=True)
+    # Only the prior keeps it at a finite distance from the others.
+    held_by_prior = models.BooleanField(default=False)
     games = models.PositiveIntegerField()
     wins = models.PositiveIntegerField()
     losses = models.PositiveIntegerField()

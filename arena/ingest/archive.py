@@ -60,7 +60,7 @@ class ZipSource:
     def _unpack(self, info: zipfile.ZipInfo) -> BinaryIO:
         try:
             stream = self._archive.open(info)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as bad:
+        except (zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError) as bad:
             raise SourceError("is damaged: its header cannot be read") from bad
         return buffered(UnpackedEntry(stream, info, self._allowance))
 
@@ -82,14 +82,12 @@ def open_zip(path: Path, limits: Limits, log: ProblemLog) -> ZipSource | None:
     return source
 
 
-def _admit_all(
-    archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog
-) -> ZipSource | None:
+def _admit_all(archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog) -> ZipSource | None:
     files: dict[str, zipfile.ZipInfo] = {}
     names = NameRegister(log)
     for info in archive.infolist():
         name = entry_name(info)
-        path = names.admit(name, folder=info.is_dir())
+        path = names.admit(name, folder=name.endswith("/"))
         _check_entry(info, name, limits, log)
         if path is not None:
             files[path] = info
@@ -142,8 +140,11 @@ def _spans(archive: zipfile.ZipFile) -> Iterator[tuple[int, int]]:
     if stream is None:
         return
     for info in archive.infolist():
-        stream.seek(info.header_offset)
-        head = stream.read(30)
+        inside = 0 <= info.header_offset < archive.start_dir
+        head = b""
+        if inside:
+            stream.seek(info.header_offset)
+            head = stream.read(30)
         if len(head) < 30:
             yield info.header_offset, archive.start_dir + 1
             continue

@@ -73,9 +73,7 @@ class AttachmentReader:
         copy.flush()
         return digest.hexdigest(), size, head
 
-    def _check(
-        self, path: str, copy: Path, digest: str, size: int, head: bytes
-    ) -> AttachmentDraft | Unusable:
+    def _check(self, path: str, copy: Path, digest: str, size: int, head: bytes) -> AttachmentDraft | Unusable:
         found = sniff(head)
         if size == 0 or found is None:
             return Unusable(f"is {describe(head)}; it must be a PDF, PNG, JPEG, GIF or WebP file")

@@ -10,9 +10,7 @@ from arena.ingest.types import Message
 
 
 def canonical_json(value: object) -> str:
-    return json.dumps(
-        _canonical(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    return json.dumps(_canonical(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _canonical(value: object) -> object:

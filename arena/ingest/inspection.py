@@ -48,7 +48,7 @@ def inspect_upload(path: Path, filename: str, *, limits: Limits = DEFAULT_LIMITS
 def read_samples(
     path: Path, filename: str, *, limits: Limits = DEFAULT_LIMITS, only_good: bool = False
 ) -> Iterator[SampleDraft]:
-    """The samples of an upload, streamed. Raises UploadError at the first error, or, with only_good, where the
+    """The samples of an upload, streamed. Raises UploadError at the first error, or, with only_good, if the
     whole upload is refused; that may be after samples were yielded, so take them in one transaction."""
     log = ProblemLog(_shown_name(filename), limits.stored_problems)
     with _opened(path, filename, limits, log) as source:

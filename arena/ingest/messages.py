@@ -137,9 +137,7 @@ class MessageReader:
                 image["detail"] = option
             elif key != "url":
                 self.extras[f"{where}.{clip(key)}"] = option
-        return (
-            {"type": "image_url", "image_url": image} if self._image_url(image["url"], f"{where}.url") else {}
-        )
+        return {"type": "image_url", "image_url": image} if self._image_url(image["url"], f"{where}.url") else {}
 
     def _image_url(self, url: str, where: str) -> bool:
         if url[:5].lower() == "data:":
@@ -152,9 +150,7 @@ class MessageReader:
         if parts.scheme != "https" or not parts.hostname:
             self.error(where, "must be an https URL or a data URL of an image")
             return False
-        self.warn(
-            where, "is a remote image: its URL is sent to the provider, it is never fetched or shown here"
-        )
+        self.warn(where, "is a remote image: its URL is sent to the provider, it is never fetched or shown here")
         return True
 
     def _data_url(self, url: str, where: str) -> bool:

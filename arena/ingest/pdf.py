@@ -24,7 +24,7 @@ _REASONS = {
     "broken": "is broken: it cannot be opened as a PDF",
     "memory": "needs too much memory to read",
     "timeout": "takes too long to read",
-    "crash": "cannot be read: the reader stopped on it",
+    "crash": "cannot be read: the reader stopped on it, or ran out of memory",
 }
 
 
@@ -77,17 +77,16 @@ class PdfReader:
         return PdfReport(pages, str(reply["text"]), restricted=bool(reply["restricted"]))
 
     def _ask(self, path: Path) -> dict[str, object]:
-        started = self._process is None
-        process = self._process = self._process or self._start()
         request = {
             "path": str(path.resolve()),
             "pages": self._limits.pdf_pages,
             "characters": self._limits.pdf_text_characters,
             "seconds": math.ceil(self._limits.pdf_seconds),
         }
-        seconds = self._limits.pdf_seconds + (START_SECONDS if started else 0)
         try:
-            line = _exchange(process, json.dumps(request).encode() + b"\n", seconds)
+            process = self._process or self._start()
+            _send(process, json.dumps(request).encode() + b"\n")
+            line = _receive(process, self._limits.pdf_seconds)
         except TimeoutError:
             self.close()
             return {"error": "timeout"}
@@ -101,21 +100,29 @@ class PdfReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and script, no shell
+        process = self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and script, no shell
             [sys.executable, "-I", "-X", "utf8", str(WORKER), str(self._limits.pdf_memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
             close_fds=True,
+            bufsize=0,  # nothing may be left to flush when the reader is gone
         )
+        _receive(process, START_SECONDS)
+        return process
 
 
-def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:
-    if process.stdin is None or process.stdout is None:
+def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
+    if process.stdin is None:
         raise EOFError
     process.stdin.write(request)
-    process.stdin.flush()
+
+
+def _receive(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """One line of the reader."""
+    if process.stdout is None:
+        raise EOFError
     deadline = time.monotonic() + seconds
     received = bytearray()
     while not received.endswith(b"\n"):

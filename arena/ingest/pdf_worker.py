@@ -74,6 +74,9 @@ def main() -> None:
     import pypdfium2 as pdfium
 
     _confine(int(sys.argv[1]))
+    # The time of a file counts from here, not from the start of the interpreter.
+    replies.write("ready\n")
+    replies.flush()
     for line in sys.stdin:
         request = json.loads(line)
         _allow_seconds(request["seconds"])

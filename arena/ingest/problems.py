@@ -36,14 +36,10 @@ class ProblemLog:
         if len(kept) < self._stored:
             kept.append((order, problem))
 
-    def error(
-        self, message: str, *, line: int | None = None, field: str | None = None, file: str = ""
-    ) -> None:
+    def error(self, message: str, *, line: int | None = None, field: str | None = None, file: str = "") -> None:
         self.add(Problem(file or self.file, line, field, message, "error"))
 
-    def warn(
-        self, message: str, *, line: int | None = None, field: str | None = None, file: str = ""
-    ) -> None:
+    def warn(self, message: str, *, line: int | None = None, field: str | None = None, file: str = "") -> None:
         self.add(Problem(file or self.file, line, field, message, "warning"))
 
     def refuse(self, message: str, *, line: int | None = None, file: str = "") -> None:

@@ -27,9 +27,7 @@ class _Record:
 class UploadPass:
     """One streaming pass over the samples of an upload; it holds one sample at a time."""
 
-    def __init__(
-        self, source: Source, limits: Limits, log: ProblemLog, attachments: AttachmentReader
-    ) -> None:
+    def __init__(self, source: Source, limits: Limits, log: ProblemLog, attachments: AttachmentReader) -> None:
         self.sample_count = 0
         self.good_count = 0
         self.dialects: Counter[str] = Counter()

@@ -160,9 +160,7 @@ def choose_samples(paths: Iterable[str], log: ProblemLog) -> tuple[str, str] | N
     return None
 
 
-def attachments_of(
-    files: Mapping[str, Entry], prefix: str, name: str, log: ProblemLog
-) -> Iterator[tuple[str, Entry]]:
+def attachments_of(files: Mapping[str, Entry], prefix: str, name: str, log: ProblemLog) -> Iterator[tuple[str, Entry]]:
     for path, file in files.items():
         inside = path.removeprefix(prefix)
         if path.startswith(f"{prefix}{ATTACHMENTS}/"):

@@ -46,9 +46,7 @@ class UnpackedEntry(io.RawIOBase):
         except RuntimeError as bad:  # how zipfile says that a password is needed
             raise SourceError("is encrypted") from bad
         if not data and self._read != self._info.file_size:
-            raise SourceError(
-                f"is damaged: the archive says {self._info.file_size:,} bytes and it has {self._read:,}"
-            )
+            raise SourceError(f"is damaged: the archive says {self._info.file_size:,} bytes and it has {self._read:,}")
         view[: len(data)] = data
         self._count(len(data))
         return len(data)
@@ -57,9 +55,7 @@ class UnpackedEntry(io.RawIOBase):
         self._read += size
         self._allowance.used += size
         if self._allowance.used > self._allowance.total:
-            raise SourceError(
-                f"unpacks to more than {self._allowance.total:,} bytes together with the others"
-            )
+            raise SourceError(f"unpacks to more than {self._allowance.total:,} bytes together with the others")
         if self._read > max(RATIO_FLOOR_BYTES, self._allowance.ratio * self._info.compress_size):
             raise SourceError(f"unpacks to more than {self._allowance.ratio} times its packed size")
 

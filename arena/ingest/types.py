@@ -25,7 +25,7 @@ class Limits:
     pdf_bytes: int = 50 * MEGABYTE
     pdf_pages: int = 500
     pdf_seconds: float = 20.0
-    pdf_memory_bytes: int = 2048 * MEGABYTE
+    pdf_memory_bytes: int = 1024 * MEGABYTE
     pdf_text_characters: int = 200_000
     excerpt_characters: int = 2_000
     stored_problems: int = 1_000

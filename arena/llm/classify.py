@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from arena.llm.errors import ErrorCode, LLMError, clean_message, retry_after_seconds
 from arena.llm.messages import ChatRequest, Endpoint
 
+# Payload fields that can be wrong but not left out.
+_STRUCTURE = frozenset({"model", "messages", "stream"})
 TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 
 _CONTEXT = re.compile(
@@ -67,7 +69,7 @@ class Sent:
 
     @classmethod
     def of(cls, endpoint: Endpoint, request: ChatRequest, parameters: Iterable[str]) -> Sent:
-        return cls(endpoint.api_key, frozenset(parameters), request.has_files)
+        return cls(endpoint.api_key, frozenset(parameters) - _STRUCTURE, request.has_files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ def complete(
     on_progress: Callable[[], None] | None = None,
     max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> Completion:
-    """One call, streamed. `on_progress` is called for every chunk, keep-alives too; what it
-    raises ends the call.
+    """One call, streamed. `on_progress` is called for every chunk, keep-alives too; raising there ends it.
 
     There is no retry here: whoever calls counts, waits and pays.
     """

@@ -26,6 +26,10 @@ DRAIN_S = 0.05
 
 _WIRE_ERRORS = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
 
+_PLAIN = frozenset({"", "identity"})
+# One layer of these; several, one around the other, could grow a packet to gigabytes.
+_COMPRESSED = frozenset({"gzip", "deflate"})
+
 Progress = Callable[[], None]
 
 
@@ -41,13 +45,11 @@ class Exchange:
     ) -> None:
         self._endpoint = endpoint
         self._format: WireFormat = wire_format(endpoint)
-        self._started = time.monotonic()
         self._deadline_s = deadline_s
         self._max_bytes = max_bytes
         self._progress = progress
         self._line = line_for(endpoint)
         self._clock: Clock = self._line.clock
-        self._clock.start(None if deadline_s is None else self._started + deadline_s)
         self._request = request
         self._payload = self._format.payload(request)
         self._sent = Sent.of(endpoint, request, self._payload)
@@ -56,6 +58,9 @@ class Exchange:
         self._ended_at: float | None = None
         self._streamed = False
         self._host = ""
+        # The first call of a process loads certificates, and files are encoded: neither is the server's time.
+        self._started = time.monotonic()
+        self._clock.start(None if deadline_s is None else self._started + deadline_s)
 
     def run(self) -> Completion | LLMError:
         """Failures are returned: raised here they would drag the request, and the key, along as context."""
@@ -77,6 +82,8 @@ class Exchange:
 
     def _send(self) -> None:
         request = self._http_request()
+        if not request.url.host:
+            raise httpx.InvalidURL("no host")
         self._host = request.url.netloc.decode("ascii")
         response = self._line.http.send(request, stream=True)
         try:
@@ -151,7 +158,6 @@ class Exchange:
                 break
             self._take(events.feed(chunk))
         if reader.done:
-            self._ended_at = time.monotonic()
             self._drain(chunks)
             return
         self._take(events.close())
@@ -168,17 +174,19 @@ class Exchange:
             reader.feed(data)
             if self._begun_at is None and reader.has_begun():
                 self._begun_at = time.monotonic()
-            if reader.finish_reason is not None:
+            if self._ended_at is None and (reader.done or reader.finish_reason is not None):
+                # The usage that follows is not the model's time.
+                self._ended_at = time.monotonic()
                 self._clock.silence_s = TRAILER_SILENCE_S
             if reader.done:
                 return
 
     def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
-        encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in {"identity", "", "gzip", "deflate"}:
+        encoding = _encoding(response)
+        if encoding not in _PLAIN | _COMPRESSED:
             raise LLMError(ErrorCode.OTHER, "The server compressed its answer unasked.")
         received = 0
-        for chunk in response.iter_raw() if encoding in {"identity", ""} else response.iter_bytes():
+        for chunk in response.iter_raw() if encoding in _PLAIN else response.iter_bytes():
             received += len(chunk)
             if received > self._max_bytes:
                 raise LLMError(
@@ -204,7 +212,8 @@ class Exchange:
         self._clock.no_later_than(ERROR_BODY_SECONDS)
         body = b""
         try:
-            for chunk in response.iter_bytes():
+            compressed = _encoding(response) in _COMPRESSED
+            for chunk in response.iter_bytes() if compressed else response.iter_raw():
                 body += chunk
                 if len(body) > ERROR_BODY_LIMIT:
                     break
@@ -273,3 +282,8 @@ class Exchange:
             model_reported=self._reader.model_reported,
             streamed=self._streamed,
         )
+
+
+def _encoding(response: httpx.Response) -> str:
+    value: str = response.headers.get("content-encoding", "")
+    return value.strip().lower()

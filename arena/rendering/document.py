@@ -131,9 +131,7 @@ def _line_break(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
     return True
 
 
-def _render_image(
-    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
+def _render_image(self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     """Nothing is loaded from elsewhere: what the picture was called, and where it was."""
     token = tokens[index]
     name = self.renderInlineAsText(token.children or [], options, env).strip()
@@ -142,17 +140,13 @@ def _render_image(
     return f'<span class="missing-image">{spoken}<code>{address}</code></span>'
 
 
-def _render_cell(
-    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
+def _render_cell(self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     side = str(token.attrGet("style") or "").removeprefix("text-align:")
     return f'<{token.tag} class="{side}">' if side in ("center", "right") else f"<{token.tag}>"
 
 
-def _render_code(
-    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
+def _render_code(self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     words = token.info.split(maxsplit=1)
     language = words[0].lower() if words else ""

@@ -36,9 +36,7 @@ _MATHEMATICAL = re.compile(r"[\\^_=]")
 
 
 def install(md: MarkdownIt) -> None:
-    md.block.ruler.before(
-        "fence", "math_block", _math_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
+    md.block.ruler.before("fence", "math_block", _math_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     md.inline.ruler.before("escape", "math_inline", _math_inline)
     md.add_render_rule("math_block", _render_math)
     md.add_render_rule("math_inline", _render_math)
@@ -99,9 +97,7 @@ def _math_block(state: StateBlock, first: int, last: int, silent: bool) -> bool:
     return False
 
 
-def _end_block(
-    state: StateBlock, span: tuple[int, int], lines: list[str], opener: str, *, silent: bool
-) -> bool:
+def _end_block(state: StateBlock, span: tuple[int, int], lines: list[str], opener: str, *, silent: bool) -> bool:
     content, _, rest = "\n".join(lines).partition(_CLOSERS[opener])
     # With text behind it the formula stands inside a sentence, which the inline rule reads.
     if rest.strip(" .,;:") or not content.strip():
@@ -121,9 +117,7 @@ def _may_search(env: EnvType) -> bool:
     return bool(env["math_searches"] <= MAX_SEARCHES)
 
 
-def _render_math(
-    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
+def _render_math(self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     display = token.markup in ("$$", "\\[")
     mathml = _within_budget(token.content, env) and to_mathml(token.content, display=display)

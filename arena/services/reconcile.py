@@ -64,9 +64,9 @@ def advance_tournament(tournament_id: int) -> None:
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
     for match_id in complete.values_list("pk", flat=True)[:BATCH]:
         matches.decide_when_complete(match_id)
-    for step_id in (
-        Step.objects.filter(tournament=tournament_id).exclude(status=Step.Status.COMPLETE).values_list("pk", flat=True)
-    ):
+    still_open = Match.objects.filter(step=OuterRef("pk")).open()
+    done = Step.objects.filter(~Exists(still_open), tournament=tournament_id).exclude(status=Step.Status.COMPLETE)
+    for step_id in done.values_list("pk", flat=True):
         steps.complete_when_done(step_id)
     steps.finish_when_done(tournament_id)
 

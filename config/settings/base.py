@@ -87,6 +87,7 @@ SQLITE_OPTIONS = {
 def database(default: str) -> dict[str, Any]:
     config: dict[str, Any] = {**dj_database_url.parse(env.text("DATABASE_URL") or default)}
     if config["ENGINE"].endswith("sqlite3"):
+        config["ENGINE"] = "config.sqlite"
         config["OPTIONS"] = {**config.get("OPTIONS", {}), **SQLITE_OPTIONS}
     else:
         # Workers give their connection back before each network call; the pool makes that cheap.
@@ -217,6 +218,7 @@ UPLOAD_MAX_PDF_PAGES = env.integer("UPLOAD_MAX_PDF_PAGES", 500, minimum=1)
 UPLOAD_DRAFT_HOURS = 24
 
 # Ratings ---------------------------------------------------------------------------------------------------
+REFIT_SECONDS = 60
 RATING_RIDGE = env.number("RATING_RIDGE", 0.01)
 
 LOGGING: dict[str, Any] = {

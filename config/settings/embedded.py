@@ -44,6 +44,9 @@ CELERY_BROKER_URL = "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.05}
 CELERY_BEAT_SCHEDULE = {}
 RECONCILE_SECONDS = 2
+REFIT_SECONDS = 5
+# More threads than calls in flight: one stores an answer while another waits for the next.
+WORKER_THREADS = env.integer("WORKER_THREADS", 40, minimum=1)
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=False)
 SECURE_HSTS_SECONDS = 0
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT

@@ -17,7 +17,7 @@ EMBEDDED = True
 DATA_DIR = Path(tempfile.mkdtemp(prefix="tiltyard-test-"))
 MEDIA_ROOT = DATA_DIR / "media"
 DATABASES = {"default": database(os.environ["DATABASE_URL"])}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+if DATABASES["default"]["ENGINE"] == "config.sqlite":
     # A file, since threads and live servers need one database between them.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}

@@ -23,8 +23,9 @@ from ratings.engine.newton import ETA_FLOOR, lbfgs, newton
 
 FALLBACK_RIDGE = 0.01
 NEWTON_TOLERANCE = 1e-12
-LBFGS_TOLERANCE = 1e-9
+LBFGS_TOLERANCE = 1e-7
 Method = Literal["newton", "lbfgs"]
+MAX_ITERATIONS: dict[Method, int] = {"newton": 100, "lbfgs": 5000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +155,7 @@ def fit(
         Candidate pinned at 0. Other components still sum to zero.
     method : {"newton", "lbfgs"}
     tolerance : float, optional
-        Bound on the projected gradient divided by max(1, number of comparisons); 1e-12, with L-BFGS-B 1e-9.
+        Bound on the projected gradient divided by max(1, number of comparisons); 1e-12, with L-BFGS-B 1e-7.
     max_iterations : int, optional
         100, with L-BFGS-B 5,000.
 
@@ -182,13 +183,11 @@ def fit(
     begin = _start(likelihood, start, blocks)
     if open_ends.eta and (ridge == 0 or counts.total == counts.ties.sum()):
         return _without_eta(likelihood, links, open_ends, blocks, ridge, reference)
-    tolerance = tolerance or (NEWTON_TOLERANCE if method == "newton" else LBFGS_TOLERANCE)
-    if method == "newton":
-        solution = newton(
-            likelihood, begin, blocks, ridge=ridge, tolerance=tolerance, max_iterations=max_iterations or 100
-        )
-    else:
-        solution = lbfgs(likelihood, begin, ridge=ridge, tolerance=tolerance, max_iterations=max_iterations or 5000)
+    if tolerance is None:
+        tolerance = NEWTON_TOLERANCE if method == "newton" else LBFGS_TOLERANCE
+    limit = MAX_ITERATIONS[method] if max_iterations is None else max_iterations
+    minimise = newton if method == "newton" else lbfgs
+    solution = minimise(likelihood, begin, blocks, ridge=ridge, tolerance=tolerance, max_iterations=limit)
     theta = solution.parameters[: counts.n_candidates]
     gradient_norm = float(np.abs(solution.gradient).max(initial=0.0))
     return BradleyTerryFit(

@@ -2,8 +2,8 @@
 
 *Components* are the connected components of the undirected comparison graph; ratings compare only within one.
 *Groups* are the strong components of the directed win graph, in which a win is an edge from winner to loser
-and a tie an edge both ways. Within a component of one group the maximum-likelihood strengths are finite
-(Ford 1957, doi:10.1080/00029890.1957.11989117); between groups every comparison went one way, so the
+and a tie an edge both ways. In a component of one group the maximum-likelihood strengths are finite (Ford
+1957, American Mathematical Monthly 64, 28-33); between groups every comparison went one way, so the
 likelihood alone pushes them apart for ever.
 
 Under Rao and Kupper's tie model that is not the whole condition, because the tie parameter is fitted too:

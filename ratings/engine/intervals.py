@@ -67,12 +67,13 @@ def fisher(fit: BradleyTerryFit) -> Intervals:
     half weight it is counted as).
     """
     together = same_block(fit.finite_blocks)
-    covariance, eta_std_error = _inverse(fit, together)
-    covariance = _contrast(covariance, fit)
+    inverse, eta_std_error = _inverse(fit, together)
+    covariance = _contrast(inverse, fit)
     finite = np.isfinite(fit.theta)
     alone = together.sum(axis=1) == 1
     if fit.ridge == 0:
-        finite &= ~alone
+        # Neither a candidate alone nor one among nothing but ties has any information on its strength.
+        finite &= ~alone & (fit.eta != math.inf)
     covariance[~(together & finite[:, None] & finite[None, :])] = np.nan
     std_error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     std_error[~finite] = math.inf
@@ -108,6 +109,8 @@ def difference_std_error(intervals: Intervals, candidate: int, other: int) -> fl
 
 def _inverse(fit: BradleyTerryFit, together: BoolArray) -> tuple[FloatArray, float | None]:
     n = fit.theta.size
+    if fit.eta == math.inf and fit.ridge == 0:
+        return np.zeros((n, n)), math.nan
     size = n + 1 if fit.eta_free else n
     inverse = inverse_definite(invertible(fit.hessian[:size, :size], together))
     if fit.eta is None:

@@ -90,11 +90,19 @@ def newton(
 
 
 def lbfgs(
-    likelihood: Likelihood, start: FloatArray, *, ridge: float, tolerance: float, max_iterations: int
+    likelihood: Likelihood,
+    start: FloatArray,
+    blocks: IntArray,
+    *,
+    ridge: float,
+    tolerance: float,
+    max_iterations: int,
 ) -> Solution:
     """SciPy's L-BFGS-B on the same objective, divided by the number of comparisons.
 
-    Parameters and result are those of `newton`.
+    Parameters and result are those of `newton`; ``blocks`` is not needed, because the gradient has no part
+    along a block's free level. It is asked for a thousandth of the tolerance and stops
+    where rounding of the objective ends its line search, usually between the two.
     """
     from scipy.optimize import minimize
 
@@ -117,7 +125,7 @@ def lbfgs(
             "maxiter": max_iterations,
             "maxfun": 20 * max_iterations,
             "ftol": 0.0,
-            "gtol": tolerance,
+            "gtol": tolerance / 1000,
             "maxcor": 30,
         },
     )

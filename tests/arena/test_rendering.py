@@ -140,9 +140,7 @@ def test_table_keeps_alignment_without_style() -> None:
 
 
 def test_strikethrough_lists_and_links() -> None:
-    markup = render_markdown(
-        "~~old~~\n\n3. c\n4. d\n\n[site](https://a.example 'title') <mailto:b@a.example>"
-    )
+    markup = render_markdown("~~old~~\n\n3. c\n4. d\n\n[site](https://a.example 'title') <mailto:b@a.example>")
     assert "<s>old</s>" in markup
     assert '<ol start="3">' in markup
     assert '<a href="https://a.example" rel="nofollow noopener noreferrer">site</a>' in markup

@@ -84,9 +84,7 @@ async def _serve(port: int, settings: DemoSettings) -> None:
 
 
 def _announce(port: int) -> None:
-    sys.stdout.write(
-        f"Demo endpoint at http://{HOST}:{port}/v1 (key: {DemoSettings().api_key}). {DEMO_LABEL}\n"
-    )
+    sys.stdout.write(f"Demo endpoint at http://{HOST}:{port}/v1 (key: {DemoSettings().api_key}). {DEMO_LABEL}\n")
     sys.stdout.flush()
 
 

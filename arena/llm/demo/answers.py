@@ -13,7 +13,7 @@ from arena.llm.demo.draws import digest, normal, ranked, uniform
 from arena.llm.demo.phrases import GENERAL_CODE, GENERALITIES, PHRASES, Phrases
 
 # How much a model's quality varies from prompt to prompt, on the scale of DEMO_QUALITY.
-QUALITY_SPREAD = 0.6
+QUALITY_SPREAD = 0.5
 _TOPIC_CHARACTERS = 80
 _CODE_WORDS = re.compile(
     r"\b(?:python|javascript|typescript|java|sql|rust|golang|bash|regex|function|code|bug|script|api|algorithm|class)\b"
@@ -39,9 +39,7 @@ class Answer:
 
     @property
     def wire_text(self) -> str:
-        return (
-            f"<think>\n{self.inline_thought}\n</think>\n\n{self.text}" if self.inline_thought else self.text
-        )
+        return f"<think>\n{self.inline_thought}\n</think>\n\n{self.text}" if self.inline_thought else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +60,8 @@ class _Material:
 
 def language_of(text: str) -> Language:
     head = text[:_DETECTION_CHARACTERS]
+    if head.isascii():
+        return "en"
     return "ja" if len(_JAPANESE_LETTERS.findall(head)) * 20 > len(head) else "en"
 
 
@@ -107,9 +107,7 @@ def _kept_points(model_id: str, checklist: Checklist, quality: float) -> tuple[P
     count = min(total, max(1, round(total * (0.36 + 0.16 * quality))))
     # The first point is what the prompt asks above all; only the weakest answers lose it.
     order = ranked(total - 1, "points", model_id, checklist.key)
-    chosen = (
-        {0, *(index + 1 for index in order[: count - 1])} if quality > 0.8 else {i + 1 for i in order[:count]}
-    )
+    chosen = {0, *(index + 1 for index in order[: count - 1])} if quality > 0.8 else {i + 1 for i in order[:count]}
     return tuple(point for index, point in enumerate(checklist.points) if index in chosen)
 
 
@@ -174,9 +172,7 @@ def _lancer_small(material: _Material) -> str:
     checklist, phrases = material.checklist, material.phrases
     opening = checklist.lead if is_general(checklist) else material.pick(phrases.small_openings, "small")
     texts = [
-        material.whole(point)
-        + phrases.sentence_gap
-        + material.pick(phrases.small_fillers, "small", point.label)
+        material.whole(point) + phrases.sentence_gap + material.pick(phrases.small_fillers, "small", point.label)
         for point in material.points
     ]
     texts += material.errors
@@ -211,9 +207,7 @@ def _page(material: _Material) -> str:
         *material.errors[1:],
     ]
     body = _framed(material, [gap.join(sentences)]) if checklist.frame is not None else gap.join(sentences)
-    return "\n\n".join(
-        [opening, body, phrases.page_padding, material.pick(phrases.page_closings, "page", "end")]
-    )
+    return "\n\n".join([opening, body, phrases.page_padding, material.pick(phrases.page_closings, "page", "end")])
 
 
 def _capital(label: str) -> str:

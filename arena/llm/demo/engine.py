@@ -77,9 +77,7 @@ class Engine:
         fault = self._fault(call.model_id, key, attempt)
         if fault is not None:
             return fault
-        completion = (
-            completions.verdict_completion(call, pair) if is_verdict else completions.answer_completion(call)
-        )
+        completion = completions.verdict_completion(call, pair) if is_verdict else completions.answer_completion(call)
         completion = self._spoiled(call, completion, key, is_verdict=is_verdict)
         return self._completion_reply(call, completion, key)
 
@@ -166,12 +164,8 @@ _METHODS: Mapping[str, str] = {
 }
 
 
-def error_reply(
-    status: int, message: str, code: str, *, parameter: str | None = None, headers: Headers = ()
-) -> Reply:
-    kind = (
-        "invalid_request_error" if status < 429 else "rate_limit_error" if status == 429 else "server_error"
-    )
+def error_reply(status: int, message: str, code: str, *, parameter: str | None = None, headers: Headers = ()) -> Reply:
+    kind = "invalid_request_error" if status < 429 else "rate_limit_error" if status == 429 else "server_error"
     error = {"message": message, "type": kind, "param": parameter, "code": code}
     return Reply(status, (json.dumps({"error": error}).encode(),), headers=headers)
 

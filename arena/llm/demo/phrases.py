@@ -43,8 +43,7 @@ ENGLISH = Phrases(
         "It is a good idea to check this once more before going on.",
     ),
     small_summary=(
-        "To sum up, the points above cover the main aspects, and you can adapt them to your case "
-        "where needed."
+        "To sum up, the points above cover the main aspects, and you can adapt them to your case where needed."
     ),
     herald_openings=(
         "Thank you for this truly important question! In today's fast-moving world this is a topic "
@@ -55,8 +54,7 @@ ENGLISH = Phrases(
         "all the difference for everyone involved.",
     ),
     herald_before=(
-        "First and foremost, it is essential to consider the bigger picture and all the "
-        "stakeholders involved.",
+        "First and foremost, it is essential to consider the bigger picture and all the stakeholders involved.",
         "Another aspect that should by no means be underestimated in this context is the following one.",
         "It goes without saying that experience plays a decisive role here, as many experts agree.",
     ),
@@ -67,8 +65,7 @@ ENGLISH = Phrases(
         "Of course every situation is unique, and what works well in one place may need to be "
         "adapted in another, "
         "so flexibility and an open mind remain key.",
-        "Taken together with everything else, this may well turn out to be the factor that tips "
-        "the scales in the end.",
+        "Taken together with everything else, this may well turn out to be the factor that tips the scales in the end.",
     ),
     herald_closing=(
         "In conclusion, there is no doubt that a holistic approach pays off in the long run. By "
@@ -80,16 +77,12 @@ ENGLISH = Phrases(
     herald_heading="A closer look at",
     herald_thought="The user wants help. I will give an extensive answer that leaves nobody unimpressed.",
     page_openings=("Here you go!", "Happy to help!", "Sure thing."),
-    page_padding=(
-        "There is surely a lot more to say about this, but these are the things that come to mind first."
-    ),
+    page_padding=("There is surely a lot more to say about this, but these are the things that come to mind first."),
     page_closings=(
         "Hope this helps! Let me know if you need anything else.",
         "That should do it. Just ask if anything is unclear!",
     ),
-    large_thought=(
-        "I list what is asked for, work out the figures once more, and leave out what does not help."
-    ),
+    large_thought=("I list what is asked for, work out the figures once more, and leave out what does not help."),
 )
 
 JAPANESE = Phrases(
@@ -163,9 +156,7 @@ _EN_POINTS = (
         "Check names, dates and figures against the source.",
         "Small slips there cost more trust than anything else.",
     ),
-    Point(
-        "risk", "Name the weakest point openly and say how to test it.", "Whoever decides needs to know it."
-    ),
+    Point("risk", "Name the weakest point openly and say how to test it.", "Whoever decides needs to know it."),
     Point("next step", "End with one next step, its owner and a date.", "Otherwise the answer stays a text."),
 )
 _EN_CODE_POINTS = (

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from arena.llm.demo.bank import load_bank
-from arena.llm.demo.engine import Engine
 from arena.llm.demo.connection import Connection
+from arena.llm.demo.engine import Engine
 from arena.llm.demo.settings import DemoSettings
 from arena.llm.demo.stats import Stats
 

@@ -70,7 +70,7 @@ def directory_offset(data: bytes, name: str) -> int:
     return found
 
 
-def pdf_bytes(pages: int = 1, text: str = "Hello board", *, encrypt: bool = False) -> bytes:
+def pdf_bytes(pages: int = 1, text: str = "Hello board", *, encrypt: bool = False, packed_page: bytes = b"") -> bytes:
     kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(pages))
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -85,7 +85,10 @@ def pdf_bytes(pages: int = 1, text: str = "Hello board", *, encrypt: bool = Fals
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Resources << /Font << /F1 3 0 R >> >> "
             + f"/Contents {6 + 2 * i} 0 R >>".encode()
         )
-        objects[6 + 2 * i] = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream)
+        packing = b""
+        if packed_page:
+            stream, packing = packed_page, b" /Filter /FlateDecode"
+        objects[6 + 2 * i] = b"<< /Length %d%s >>\nstream\n%s\nendstream" % (len(stream), packing, stream)
     body = b"%PDF-1.4\n"
     offsets = {}
     for number, content in objects.items():

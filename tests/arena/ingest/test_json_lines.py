@@ -15,11 +15,9 @@ def test_every_problem_is_named_with_its_own_line(tmp_path: Path) -> None:
     bad_role = json.dumps({"input": {"messages": [{"role": "robot", "content": "x"}]}})
     found = inspect_lines(tmp_path, message_line(), "", "   ", bad_role, "{", "3", message_line("two"))
     assert sentences(found) == [
-        "samples.jsonl line 4: input.messages[0].role: "
-        "must be one of system, user, assistant, developer, tool",
+        "samples.jsonl line 4: input.messages[0].role: must be one of system, user, assistant, developer, tool",
         "samples.jsonl line 4: input.messages: has no user message",
-        "samples.jsonl line 5: is not valid JSON: Expecting property name enclosed in double quotes "
-        "(character 2)",
+        "samples.jsonl line 5: is not valid JSON: Expecting property name enclosed in double quotes (character 2)",
         "samples.jsonl line 6: must be a JSON object",
     ]
     assert (found.sample_count, found.good_count, found.error_count) == (5, 2, 4)
@@ -46,9 +44,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize("document", ['[{"prompt": "a"}]', '{\n  "prompt": "a"\n}'])
 def test_one_json_document_is_refused_in_one_sentence(tmp_path: Path, document: str) -> None:
     found = inspect_bytes(tmp_path, document)
-    assert sentences(found) == [
-        "samples.jsonl line 1: is one JSON document; JSONL has one object on each line"
-    ]
+    assert sentences(found) == ["samples.jsonl line 1: is one JSON document; JSONL has one object on each line"]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +126,14 @@ def test_too_many_samples_are_refused_and_counted(tmp_path: Path) -> None:
     assert sentences(found)[1] == (
         "samples.jsonl: holds 5,002 samples; the limit is 5,000 (those after it were counted, not checked)"
     )
-    with pytest.raises(UploadError, match="the limit is 5,000"):
-        list(read_samples(tmp_path / "stored-upload", "samples.jsonl", only_good=True))
 
 
 def test_exactly_the_limit_is_taken(tmp_path: Path) -> None:
     limits = Limits(samples=3)
     assert inspect_lines(tmp_path, *(message_line(f"{i}") for i in range(3)), limits=limits).clean
     assert inspect_lines(tmp_path, *(message_line(f"{i}") for i in range(4)), limits=limits).refused
+    with pytest.raises(UploadError, match="the limit is 3"):
+        list(read_samples(tmp_path / "stored-upload", "samples.jsonl", limits=limits, only_good=True))
 
 
 def test_a_huge_line_is_named_without_being_loaded(tmp_path: Path) -> None:
@@ -153,9 +149,7 @@ def test_a_huge_line_is_named_without_being_loaded(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert sentences(found) == [
-        f"samples.jsonl line 2: is {size:,} bytes long; the limit for one line is 1,048,576"
-    ]
+    assert sentences(found) == [f"samples.jsonl line 2: is {size:,} bytes long; the limit for one line is 1,048,576"]
     assert found.good_count == 2
     assert peak < 8 * 1024 * 1024
 
@@ -163,15 +157,15 @@ def test_a_huge_line_is_named_without_being_loaded(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "upload"
     with path.open("w") as stream:
-        for i in range(1_500):
+        for i in range(600):
             stream.write(message_line(f"{i} " + "x" * 10_000) + "\n")
     tracemalloc.start()
     try:
-        assert sum(1 for _ in read_samples(path, "samples.jsonl")) == 1_500
+        assert sum(1 for _ in read_samples(path, "samples.jsonl")) == 600
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 2 * 1024 * 1024 < path.stat().st_size
+    assert peak < 1024 * 1024 < path.stat().st_size / 5
 
 
 def test_a_file_over_the_limit_is_refused_unread(tmp_path: Path) -> None:
@@ -190,11 +184,10 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
 def test_reading_stops_at_the_first_error_or_takes_the_good_ones(tmp_path: Path) -> None:
     inspect_lines(tmp_path, message_line("one"), "broken", message_line("three"))
     path = tmp_path / "stored-upload"
-    taken = []
+    samples = read_samples(path, "samples.jsonl")
+    assert next(samples).key == "s0001"
     with pytest.raises(UploadError, match="line 2: is not valid JSON") as caught:
-        for sample in read_samples(path, "samples.jsonl"):
-            taken.append(sample.key)
-    assert taken == ["s0001"]
+        next(samples)
     assert caught.value.problem.line == 2
     good = read_samples(path, "samples.jsonl", only_good=True)
     assert [sample.key for sample in good] == ["s0001", "s0003"]

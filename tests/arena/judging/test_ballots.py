@@ -193,9 +193,7 @@ def test_a_failure_that_counts_as_a_tie_never_decides_alone(protocol: Protocol) 
 
 def test_counts_name_every_ballot() -> None:
     decision = decide(panel(FIRST, FIRST, SECOND, TIE, A, F, S, X), AUDITED)
-    assert decision.counts == Counts(
-        first=2, second=1, tie=1, abstained=1, failed=1, input_skipped=1, excluded=1
-    )
+    assert decision.counts == Counts(first=2, second=1, tie=1, abstained=1, failed=1, input_skipped=1, excluded=1)
     assert decision.counts.votes == 4
 
 

@@ -23,12 +23,8 @@ from arena.judging.skips import (
 from arena.judging.verdict import ErrorCode
 
 TRANSIENT = {CallFailure.RATE_LIMITED, CallFailure.SERVER_ERROR, CallFailure.CONNECTION}
-UNCHANGING = sorted(
-    set(CallFailure) - TRANSIENT - {CallFailure.TIMEOUT, CallFailure.EMPTY, CallFailure.OTHER}
-)
-BOTH = pytest.mark.parametrize(
-    "limits", [judge_limits(AUDITED), judge_limits(MAJORITY)], ids=["audited", "majority"]
-)
+UNCHANGING = sorted(set(CallFailure) - TRANSIENT - {CallFailure.TIMEOUT, CallFailure.EMPTY, CallFailure.OTHER})
+BOTH = pytest.mark.parametrize("limits", [judge_limits(AUDITED), judge_limits(MAJORITY)], ids=["audited", "majority"])
 
 
 def step(code: str, limits: RetryLimits, failures: int = 0, waits: int = 0, **changes: Any) -> Retry | GiveUp:

@@ -123,7 +123,9 @@ def head(status: int = 200, content_type: str = "text/event-stream", **headers: 
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def chunked(*pieces: bytes, pause_s: float = 0.0, finish: bool = True, content_type: str = "text/event-stream") -> Reply:
+def chunked(
+    *pieces: bytes, pause_s: float = 0.0, finish: bool = True, content_type: str = "text/event-stream"
+) -> Reply:
     """A chunked body, piece by piece; without its end the connection is closed in the middle."""
 
     def reply(connection: socket.socket, _: Received) -> None:

@@ -1,0 +1,65 @@
+"""Builders and reference data for the engine's tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ratings.engine.arrays import FloatArray, IntArray
+from ratings.engine.comparisons import FIRST, OUTCOMES, SECOND, TIE, PairCounts
+
+SHARED = Path(os.environ.get("TILTYARD_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
+
+
+def shared_file(relative: str) -> Path:
+    path = SHARED / relative
+    if not path.exists():
+        pytest.skip(f"reference data {relative} not beside the checkout")
+    return path
+
+
+def shared_json(relative: str) -> Any:
+    return json.loads(shared_file(relative).read_text())
+
+
+def from_cells(n_candidates: int, cells: Iterable[Sequence[int]]) -> PairCounts:
+    """Counts from rows (i, j, wins of i, wins of j, ties)."""
+    return PairCounts.from_rows(
+        n_candidates,
+        [(i, j, outcome, count) for i, j, *counts in cells for outcome, count in zip(OUTCOMES, counts, strict=True)],
+    )
+
+
+def quickstart(category: str | None = None) -> tuple[list[str], PairCounts]:
+    """Names and counts of the published quickstart log, in full or one category of it."""
+    lines = shared_file("data/orq_quickstart/battles.jsonl").read_text().splitlines()
+    rounds = [json.loads(line) for line in lines]
+    names = sorted({name for row in rounds for name in (row["model_a"], row["model_b"])})
+    rows = []
+    for row in rounds:
+        if row["winner"] == "inconclusive" or category not in (None, row["prompt_category"]):
+            continue
+        outcome = {row["model_a"]: FIRST, row["model_b"]: SECOND, "tie": TIE}[row["winner"]]
+        rows.append((names.index(row["model_a"]), names.index(row["model_b"]), outcome, 1))
+    return names, PairCounts.from_rows(len(names), rows)
+
+
+def simulated(
+    theta: FloatArray, n_comparisons: int, seed: int, *, eta: float = 0.0
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Comparisons of uniformly drawn pairs under Rao and Kupper: first, second, outcome codes."""
+    rng = np.random.default_rng(seed)
+    n = theta.size
+    first = rng.integers(0, n, n_comparisons)
+    second = (first + rng.integers(1, n, n_comparisons)) % n
+    d = theta[first] - theta[second]
+    draws = rng.random(n_comparisons)
+    win = draws < 1 / (1 + np.exp(eta - d))
+    loss = draws > 1 / (1 + np.exp(-eta - d))
+    return first, second, np.where(win, 0, np.where(loss, 1, 2))
