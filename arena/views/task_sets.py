@@ -97,8 +97,8 @@ def task_set_delete(request: TeamRequest, task_set: str) -> HttpResponse:
         messages.error(request, str(error))
         return see_other("arena:task-set-detail", team=request.team.public_id, task_set=found.public_id)
     message = ngettext(
-        "“%(name)s” and its %(count)d sample are deleted.",
-        "“%(name)s” and its %(count)d samples are deleted.",
+        "“%(name)s” is deleted, with %(count)d sample.",
+        "“%(name)s” is deleted, with %(count)d samples.",
         found.sample_count,
     )
     messages.success(request, message % {"name": found, "count": found.sample_count})
