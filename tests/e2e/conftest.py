@@ -42,3 +42,9 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     if not CHROMIUM.exists() and os.environ.get("REQUIRE_SERVICES") != "1":
         pytest.skip(f"{CHROMIUM} is not installed")
     return {**browser_type_launch_args, "executable_path": str(CHROMIUM), "args": ARGUMENTS}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _database_before_server(django_db_setup: None) -> None:
+    # A server that starts first sees the in-memory name of the settings, and shares one connection by threads.
+    return None
