@@ -11,7 +11,7 @@ from tests.personas import Side
 from tests.url_samples import UrlSample
 
 
-def _upload(side: Side, name: str, text: str) -> "ContentFile[bytes]":
+def _upload(side: Side, name: str, text: str) -> ContentFile[bytes]:
     lines = [message_line(text, id=f"{side.canary}-sample", category=f"{side.canary}-category")]
     return ContentFile("\n".join(lines).encode(), name=name)
 
