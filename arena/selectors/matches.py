@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from arena.judging.ballots import Counts, DecisionReason, decision_sentence
@@ -161,7 +164,7 @@ def neighbours(matches: QuerySet[Match], match: Match) -> tuple[Match | None, Ma
     return before, after
 
 
-def costs_by(subject: Literal[trial, verdict], keys: Iterable[int]) -> dict[int, Decimal]:
+def costs_by(subject: Literal["trial", "verdict"], keys: Iterable[int]) -> dict[int, Decimal]:
     """What the calls of each trial or verdict cost together; missing where a part of it is unknown."""
     calls = Call.objects.filter(**{f"{subject}__in": list(keys)}).order_by()
     rows = calls.values_list(f"{subject}_id").annotate(
