@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from arena.judging.ballots import Counts, DecisionReason, decision_sentence
 from arena.judging.protocol import Protocol
-from arena.models import Ballot, Decision, Jury, Match, Outcome, Tournament, Verdict
+from arena.models import Ballot, Call, Decision, Jury, Match, Outcome, Tournament, Verdict
 
 OPEN = (Match.Status.WAITING, Match.Status.JUDGING)
 
@@ -161,7 +164,16 @@ def neighbours(matches: QuerySet[Match], match: Match) -> tuple[Match | None, Ma
     return before, after
 
 
-@dataclass(frozen=True)
+def costs_by(subject: Literal["trial", "verdict"], keys: Iterable[int]) -> dict[int, Decimal]:
+    """What the calls of each trial or verdict cost together; missing where a part of it is unknown."""
+    calls = Call.objects.filter(**{f"{subject}__in": list(keys)}).order_by()
+    rows = calls.values_list(f"{subject}_id").annotate(
+        sum=Sum("cost_usd"), unknown=Count("pk", filter=Q(cost_usd=None))
+    )
+    return {key: cost for key, cost, unknown in rows if not unknown}
+
+
+@dataclass
 class VerdictView:
     verdict: Verdict
     # In seat A and in seat B.
@@ -169,6 +181,7 @@ class VerdictView:
     # Whose side the judge took, or that it found them equal.
     winner: str
     is_tie: bool
+    cost_usd: Decimal | None = None
 
 
 @dataclass(frozen=True)
@@ -216,10 +229,14 @@ def juries_on(match: Match) -> list[JuryView]:
     )
     for ballot in ballots:
         by_key[ballot.jury_id].ballots.append(_ballot_view(ballot, match))
+    said = [said for jury in juries for view in jury.ballots for said in view.verdicts]
+    costs = costs_by("verdict", [view.verdict.pk for view in said])
+    for view in said:
+        view.cost_usd = costs.get(view.verdict.pk)
     for decision in Decision.objects.filter(match=match).order_by("-created_at", "-pk"):
-        view = by_key[decision.jury_id]
-        view.decisions.append(_decision_view(decision, match, view.jury))
-    return [view for view in juries if view.ballots or view.decisions or view.jury.primary]
+        jury = by_key[decision.jury_id]
+        jury.decisions.append(_decision_view(decision, match, jury.jury))
+    return [jury for jury in juries if jury.ballots or jury.decisions or jury.jury.primary]
 
 
 def _ballot_view(ballot: Ballot, match: Match) -> BallotView:

@@ -36,7 +36,7 @@ def tournaments_of(team: Team) -> QuerySet[Tournament]:
         .select_related("task_set", "created_by")
         .annotate(
             planned_count=_count(matches),
-            open_count=_count(matches.filter(status__in=OPEN)),
+            played_count=_count(matches.exclude(status__in=OPEN)),
             decided_count=_count(matches.filter(status=Match.Status.DECIDED)),
             cost_usd=Subquery(spent.values("sum"), output_field=DecimalField(max_digits=14, decimal_places=8)),
         )
@@ -55,6 +55,10 @@ class CandidateCoverage:
     @property
     def share(self) -> float | None:
         return self.completed / self.participated if self.participated else None
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.share is None else self.share * 100
 
 
 @dataclass(frozen=True)
@@ -109,15 +113,14 @@ class Live:
         return sum(self.by_status[status] for status in JUDGED) / self.total if self.total else None
 
     @property
+    def coverage_percent(self) -> float | None:
+        return None if self.session_coverage is None else self.session_coverage * 100
+
+    @property
     def seconds_left(self) -> float | None:
         if self.tournament.status != Tournament.Status.RUNNING or not self.per_minute:
             return None
         return self.open / self.per_minute * 60
-
-    @property
-    def budget_share(self) -> float | None:
-        budget = self.tournament.budget_usd
-        return float(self.spent_usd / budget) if budget else None
 
     @property
     def has_errors(self) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -13,6 +14,7 @@ from arena.models import Candidate, Match, Role, Tournament, Trial, TrialRequest
 from arena.selectors.matches import (
     JuryView,
     categories_played,
+    costs_by,
     error_codes_of,
     filtered_matches,
     for_list,
@@ -44,6 +46,7 @@ class AnswerView:
     reasoning: str
     reasoning_is_cut: bool
     is_cached: bool
+    cost_usd: Decimal | None
 
 
 def _filter(request: TeamRequest, tournament: Tournament) -> MatchFilter:
@@ -125,6 +128,7 @@ def _answers(request: TeamRequest, match: Match) -> list[AnswerView]:
             "trial_id", flat=True
         )
     )
+    costs = costs_by("trial", keys)
     return [
         AnswerView(
             side=side,
@@ -137,6 +141,7 @@ def _answers(request: TeamRequest, match: Match) -> list[AnswerView]:
             reasoning=trial.reasoning[:REASONING_CHARACTERS] if trial is not None else "",
             reasoning_is_cut=trial is not None and len(trial.reasoning) > REASONING_CHARACTERS,
             is_cached=trial is not None and trial.pk in cached,
+            cost_usd=None if trial is None else trial.cost_usd or costs.get(trial.pk),
         )
         for place, (side, candidate, trial) in enumerate(
             zip(("first", "second"), (match.first, match.second), trials, strict=True)
