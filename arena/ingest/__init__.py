@@ -1,6 +1,6 @@
 """Pure readers of uploads: typed drafts, and every problem with file, line and field. Nothing is written."""
 
-from arena.ingest.inspection import inspect_upload, open_attachment, read_samples
+from arena.ingest.inspection import inspect_upload, open_attachment, open_attachments, read_samples
 from arena.ingest.pdf import PdfReader, PdfReport, read_pdf
 from arena.ingest.starter import Starter, list_starters, starter_path
 from arena.ingest.types import (
@@ -29,6 +29,7 @@ __all__ = [
     "inspect_upload",
     "list_starters",
     "open_attachment",
+    "open_attachments",
     "read_pdf",
     "read_samples",
     "starter_path",

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -66,22 +66,36 @@ def open_attachment(
     path: Path, filename: str, attachment_path: str, *, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[BinaryIO]:
     """The bytes of one attachment, by the path in SampleDraft.attachment_paths."""
+    with open_attachments(path, filename, limits=limits) as opener, opener(attachment_path) as stream:
+        yield stream
+
+
+@contextmanager
+def open_attachments(
+    path: Path, filename: str, *, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Callable[[str], AbstractContextManager[BinaryIO]]]:
+    """For many attachments of one upload: an archive is opened and checked once, not once for each of them."""
     log = ProblemLog(_shown_name(filename), limits.stored_problems)
     with _opened(path, filename, limits, log) as source:
         if source is None:
             _raise_if_bad(log, only_good=False)
             raise UploadError(Problem(_shown_name(filename), None, None, "cannot be read"))
-        try:
-            real = source.find(clean_path(attachment_path))
-        except BadPath:
-            real = None
-        if real is None:
-            raise UploadError(Problem(clip(attachment_path, 200), None, None, "is not in the upload"))
-        try:
-            with source.open(real) as stream:
-                yield stream
-        except SourceError as bad:
-            raise UploadError(Problem(clip(real, 200), None, None, str(bad))) from bad
+        yield lambda attachment_path: _attachment(source, attachment_path)
+
+
+@contextmanager
+def _attachment(source: Source, attachment_path: str) -> Iterator[BinaryIO]:
+    try:
+        real = source.find(clean_path(attachment_path))
+    except BadPath:
+        real = None
+    if real is None:
+        raise UploadError(Problem(clip(attachment_path, 200), None, None, "is not in the upload"))
+    try:
+        with source.open(real) as stream:
+            yield stream
+    except SourceError as bad:
+        raise UploadError(Problem(clip(real, 200), None, None, str(bad))) from bad
 
 
 def _raise_if_bad(log: ProblemLog, *, only_good: bool) -> None:

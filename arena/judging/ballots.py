@@ -189,7 +189,13 @@ def _first_to_reach(votes: Sequence[Vote], top: int) -> Vote:
 
 
 def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol: Protocol) -> DecisionResult:
-    tally = f"{counts.first} for first, {counts.second} for second, {counts.tie} tie"
+    return DecisionResult(outcome, reason, decision_sentence(reason, counts, quorum=protocol.quorum), counts)
+
+
+def decision_sentence(
+    reason: DecisionReason, counts: Counts, *, quorum: int, sides: tuple[str, str] = ("first", "second")
+) -> str:
+    tally = f"{counts.first} for {sides[0]}, {counts.second} for {sides[1]}, {counts.tie} tie"
     sentences = {
         DecisionReason.PLURALITY: f"Strict plurality: {tally}.",
         DecisionReason.MOST_VOTES: f"Most votes: {tally}.",
@@ -197,7 +203,7 @@ def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol
             f"Equal votes ({tally}): the result that first reached the maximum in judge order stands."
         ),
         DecisionReason.NO_PLURALITY: f"No strict plurality: {tally}.",
-        DecisionReason.BELOW_QUORUM: f"{counts.votes} of the {protocol.quorum} votes of the quorum.",
+        DecisionReason.BELOW_QUORUM: f"{counts.votes} of the {quorum} votes of the quorum.",
         DecisionReason.ALL_FAILED: f"Every judge call failed ({counts.failed} judges).",
         DecisionReason.NO_VOTE: f"No vote is left: {counts.abstained} abstained, {counts.failed} failed.",
         DecisionReason.NO_JUDGE: (
@@ -205,4 +211,4 @@ def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol
             f"{counts.input_skipped} cannot read the input."
         ),
     }
-    return DecisionResult(outcome, reason, sentences[reason], counts)
+    return sentences[reason]

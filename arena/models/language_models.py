@@ -112,9 +112,14 @@ class LanguageModel(PublicModel):
 
     def compute_fingerprint(self) -> str:
         """Two models with the same fingerprint would be asked the very same thing."""
+        url = urlsplit(self.provider.base_url if self.provider else "")
+        host, path = url.netloc.lower(), url.path.rstrip("/")
+        if self.provider is not None and self.provider.kind == Provider.Kind.DEMO:
+            # It runs on whatever port is free, and is the same endpoint on each.
+            host, path = "demo", ""
         identity = {
-            "host": urlsplit(self.provider.base_url).netloc.lower() if self.provider else "",
-            "path": urlsplit(self.provider.base_url).path.rstrip("/") if self.provider else "",
+            "host": host,
+            "path": path,
             "model_id": self.model_id,
             "system_prompt": self.system_prompt,
             "parameters": self.parameters,

@@ -18,6 +18,7 @@ from arena.judging.panels import ReplacementJudge, may_judge, stand_ins_due
 from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
 from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Jury, Match, Verdict
+from arena.selectors.cells import reads_as_judge
 from arena.services import steps
 from arena.services.wire import attachments_of
 
@@ -108,12 +109,7 @@ def _seat_of(judge: Judge, match: Match, file_types: set[str], protocol: Protoco
 
 
 def _reads(judge: Judge, file_types: set[str], protocol: Protocol) -> bool:
-    model = judge.language_model
-    takes = {"image": model.image_input, "application": model.pdf_input}
-    return all(
-        takes[file_type.partition("/")[0]] != "none" or (protocol.pdf_as_text and file_type == "application/pdf")
-        for file_type in file_types
-    )
+    return reads_as_judge(judge.language_model, file_types, protocol)
 
 
 def _open_verdicts(match: Match, jury: Jury, protocol: Protocol) -> bool:
@@ -191,7 +187,10 @@ def _call_stand_ins(match: Match, jury: Jury, protocol: Protocol) -> bool:
         ballots,
         [
             ReplacementJudge(
-                judge.pk, judge.snapshot["model_id"], judge.position, reads_input=_reads(judge, file_types, protocol)
+                judge.pk,
+                judge.snapshot["model_id"],
+                judge.position,
+                reads_input=_reads(judge, file_types, protocol),
             )
             for judge in replacements
         ],

@@ -6,30 +6,24 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.utils import timezone
 
 from arena.dispatch import send, wake
-from arena.judging.skips import LASTING_SKIPS
 from arena.models import (
     Ballot,
     CallStatus,
     Candidate,
     Match,
     Sample,
-    SampleAttachment,
     Step,
     Tournament,
     Trial,
     TrialRequest,
 )
+from arena.selectors.cells import Cell, file_types_of, known_trials, refused_types
 from arena.signals import step_finished
 from ratings.engine.pairing import Planned, pairs, remaining
-
-Cell = tuple[str, str]
-REUSED = Q(status__in=[CallStatus.QUEUED, CallStatus.RUNNING, CallStatus.SUCCEEDED]) | Q(
-    status=CallStatus.FAILED, skip_code__in=[code.value for code in LASTING_SKIPS]
-)
 
 
 def samples_of(tournament: Tournament) -> list[Sample]:
@@ -103,8 +97,8 @@ def _cell(candidate: Candidate, sample: Sample) -> Cell:
 def _trials(tournament: Tournament, wanted: Iterable[tuple[Candidate, Sample]]) -> dict[Cell, Trial]:
     """The trials that matches need: those there are, and new rows for the rest."""
     cells = {_cell(candidate, sample): (candidate, sample) for candidate, sample in wanted}
-    known = _known_trials(tournament, cells)
-    types = _file_types({sample.pk for _, sample in cells.values()})
+    known = known_trials(tournament.team_id, cells)
+    types = file_types_of({sample.pk for _, sample in cells.values()})
     missing = [
         _new_trial(tournament, candidate, sample, types.get(sample.pk, set()))
         for cell, (candidate, sample) in cells.items()
@@ -112,7 +106,7 @@ def _trials(tournament: Tournament, wanted: Iterable[tuple[Candidate, Sample]]) 
     ]
     # Another tournament may insert the same cell at this moment: the unique key decides, and both use its row.
     Trial.objects.bulk_create(missing, ignore_conflicts=True)
-    trials = _known_trials(tournament, cells) if missing else known
+    trials = known_trials(tournament.team_id, cells) if missing else known
     TrialRequest.objects.bulk_create(
         [
             TrialRequest(tournament=tournament, trial=trial, cached=cell in known and trial.succeeded)
@@ -123,35 +117,9 @@ def _trials(tournament: Tournament, wanted: Iterable[tuple[Candidate, Sample]]) 
     return trials
 
 
-def _known_trials(tournament: Tournament, cells: dict[Cell, tuple[Candidate, Sample]]) -> dict[Cell, Trial]:
-    fingerprints = {fingerprint for _, fingerprint in cells}
-    hashes = sorted({input_hash for input_hash, _ in cells})
-    found: dict[Cell, Trial] = {}
-    for start in range(0, len(hashes), 500):
-        rows = Trial.objects.filter(
-            REUSED,
-            team=tournament.team_id,
-            origin=Trial.Origin.GENERATED,
-            fingerprint__in=fingerprints,
-            input_hash__in=hashes[start : start + 500],
-        ).defer("answer", "reasoning", "partial_answer")
-        # A success after a lasting failure of the same cell is the newer row.
-        found.update({(row.input_hash, row.fingerprint): row for row in rows.order_by("pk")})
-    return {cell: trial for cell, trial in found.items() if cell in cells}
-
-
-def _file_types(sample_ids: set[int]) -> dict[int, set[str]]:
-    types: dict[int, set[str]] = {}
-    links = SampleAttachment.objects.filter(sample__in=sample_ids).values_list("sample_id", "attachment__content_type")
-    for sample_id, content_type in links:
-        types.setdefault(sample_id, set()).add(content_type)
-    return types
-
-
 def _new_trial(tournament: Tournament, candidate: Candidate, sample: Sample, file_types: set[str]) -> Trial:
     model = candidate.language_model
-    takes = {"image": model.image_input, "application": model.pdf_input}
-    refused = sorted(kind for kind in file_types if takes[kind.partition("/")[0]] == "none")
+    refused = refused_types(model, file_types)
     trial = Trial(
         team_id=tournament.team_id,
         language_model=model,

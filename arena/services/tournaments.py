@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +11,6 @@ from django.db.models import Exists, OuterRef, Sum
 from django.utils import timezone
 
 from arena.dispatch import send, wake
-from arena.judging.protocol import Protocol
 from arena.models import (
     Call,
     CallStatus,
@@ -24,7 +21,6 @@ from arena.models import (
     Match,
     Provider,
     Step,
-    TaskSet,
     Team,
     Tournament,
     Trial,
@@ -32,8 +28,25 @@ from arena.models import (
     User,
     Verdict,
 )
+from arena.selectors.specs import TournamentSpec, budget_problems, named, problems_of
 from arena.services import audit, steps
 from arena.services.wire import current_price
+
+__all__ = [
+    "TournamentError",
+    "TournamentSpec",
+    "create_tournament",
+    "delete_draft",
+    "pause_for_budget",
+    "pause_tournament",
+    "problems_of",
+    "resume_tournament",
+    "set_budget",
+    "snapshot_of",
+    "start_tournament",
+    "stop_tournament",
+    "wake_all",
+]
 
 Status, Reason = Tournament.Status, Tournament.Reason
 
@@ -44,83 +57,6 @@ class TournamentError(Exception):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))
         self.problems = list(problems)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TournamentSpec:
-    """What a tournament is to be. The plan page, the command and the API all fill this in."""
-
-    name: str
-    task_set: TaskSet
-    candidates: Sequence[LanguageModel]
-    judges: Sequence[LanguageModel]
-    replacement_judges: Sequence[LanguageModel] = ()
-    protocol: Protocol
-    pairing: str = Tournament.Pairing.ROUND_ROBIN
-    max_matches: int
-    step_size: int = 20
-    seed: int = 1
-    budget_usd: Decimal | None = None
-    baseline: LanguageModel | None = None
-    baseline_weight: float | None = None
-    categories: Sequence[str] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def models(self) -> list[LanguageModel]:
-        return list({model.pk: model for model in (*self.candidates, *self.judges, *self.replacement_judges)}.values())
-
-
-def problems_of(spec: TournamentSpec) -> list[str]:
-    """Everything that would keep the tournament from running; empty when it can start."""
-    problems = []
-    if len({model.pk for model in spec.candidates}) < 2:
-        problems.append("Choose at least two candidates.")
-    if not spec.judges:
-        problems.append("Choose at least one judge.")
-    elif spec.protocol.aggregation == "plurality" and len(spec.judges) < spec.protocol.quorum:
-        problems.append(
-            f"The quorum is {spec.protocol.quorum} votes, and there are {len(spec.judges)} judges: "
-            "no match could be decided. Add judges or lower the quorum."
-        )
-    both = {model.pk for model in spec.judges} & {model.pk for model in spec.replacement_judges}
-    problems += [f"{model.full_id} cannot be a judge and its replacement." for model in spec.judges if model.pk in both]
-    problems += [f"{name} is used twice as a candidate." for name in _twins(spec.candidates)]
-    problems += _model_problems(spec)
-    samples = spec.task_set.samples.all()
-    if spec.categories:
-        samples = samples.filter(category__in=spec.categories)
-    if not samples.exists():
-        problems.append("The task set has no sample in the chosen categories.")
-    if spec.baseline is not None and spec.baseline.pk not in {model.pk for model in spec.candidates}:
-        problems.append("The baseline must be one of the candidates.")
-    return problems
-
-
-def _twins(models: Sequence[LanguageModel]) -> list[str]:
-    counts = Counter(model.fingerprint for model in models)
-    return sorted({model.full_id for model in models if counts[model.fingerprint] > 1})
-
-
-def _model_problems(spec: TournamentSpec) -> list[str]:
-    problems = []
-    for model in spec.models:
-        if model.team_id != spec.task_set.team_id:
-            problems.append(f"{model.full_id} does not belong to this team.")
-        elif model.provider_id is None and model in [*spec.judges, *spec.replacement_judges]:
-            problems.append(f"{model.full_id} has no provider, so it cannot judge.")
-        elif not model.enabled or model.superseded_at is not None:
-            problems.append(f"{model.full_id} is disabled or was replaced by a newer version of itself.")
-    if spec.budget_usd is not None:
-        problems += [
-            f"A budget needs a price for {model.full_id}." for model in spec.models if current_price(model.pk) is None
-        ]
-        problems += [
-            f"A budget needs an answer limit (max tokens) for {model.full_id}."
-            for model in spec.models
-            if model.max_tokens is None
-        ]
-    return problems
 
 
 @transaction.atomic
@@ -150,7 +86,7 @@ def create_tournament(*, spec: TournamentSpec, actor: User | None) -> Tournament
 
 
 def _enter_candidates(tournament: Tournament, spec: TournamentSpec) -> None:
-    for position, (model, label, full_id) in enumerate(_named(spec.candidates)):
+    for position, (model, label, full_id) in enumerate(named(spec.candidates)):
         candidate = Candidate.objects.create(
             tournament=tournament,
             language_model=model,
@@ -168,7 +104,7 @@ def _seat_jury(tournament: Tournament, spec: TournamentSpec) -> None:
     jury = Jury.objects.create(tournament=tournament, primary=True, protocol=spec.protocol.to_json())
     panels = ((spec.judges, False), (spec.replacement_judges, True))
     for models, replacement in panels:
-        for position, (model, label, full_id) in enumerate(_named(models)):
+        for position, (model, label, full_id) in enumerate(named(models)):
             Judge.objects.create(
                 jury=jury,
                 language_model=model,
@@ -178,19 +114,6 @@ def _seat_jury(tournament: Tournament, spec: TournamentSpec) -> None:
                 full_id=full_id,
                 snapshot=snapshot_of(model),
             )
-
-
-def _named(models: Sequence[LanguageModel]) -> list[tuple[LanguageModel, str, str]]:
-    """Labels fall back to full ids when two would collide; full ids get a fingerprint when variants share them."""
-    ids = Counter(model.full_id for model in models)
-    full_ids = [
-        model.full_id if ids[model.full_id] == 1 else f"{model.full_id}#{model.fingerprint[:6]}" for model in models
-    ]
-    labels = Counter(model.label for model in models)
-    return [
-        (model, model.label if labels[model.label] == 1 else full_id, full_id)
-        for model, full_id in zip(models, full_ids, strict=True)
-    ]
 
 
 def snapshot_of(model: LanguageModel) -> dict[str, Any]:
@@ -230,6 +153,16 @@ def start_tournament(*, tournament: Tournament, actor: User | None = None) -> No
         steps.plan_whole(locked)
         audit.record(team=locked.team, actor=actor, action="tournament.start", target=locked.name)
     tournament.refresh_from_db()
+
+
+@transaction.atomic
+def delete_draft(*, tournament: Tournament, actor: User | None = None) -> None:
+    """Only a draft can go: what was paid for stays as evidence."""
+    locked = Tournament.objects.select_for_update().get(pk=tournament.pk)
+    if locked.status != Status.DRAFT:
+        raise TournamentError([f"The tournament is {locked.get_status_display()}; only drafts can be deleted."])
+    audit.record(team=locked.team, actor=actor, action="tournament.delete", target=locked.name)
+    locked.delete()
 
 
 def pause_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
@@ -296,12 +229,8 @@ def set_budget(*, tournament: Tournament, budget_usd: Decimal | None, actor: Use
     models = [row.language_model for row in locked.candidates.select_related("language_model__provider")]
     jury = locked.juries.get(primary=True)
     models += [row.language_model for row in jury.judges.select_related("language_model__provider")]
-    problems = []
-    if budget_usd is not None:
-        problems = [f"A budget needs a price for {m.full_id}." for m in models if current_price(m.pk) is None]
-        problems += [
-            f"A budget needs an answer limit (max tokens) for {m.full_id}." for m in models if not m.max_tokens
-        ]
+    models = list({model.pk: model for model in models}.values())
+    problems = budget_problems(models) if budget_usd is not None else []
     if problems:
         raise TournamentError(sorted(set(problems)))
     audit.record(

@@ -16,8 +16,9 @@ from config.settings.base import STORAGES, database
 EMBEDDED = True
 DATA_DIR = Path(tempfile.mkdtemp(prefix="tiltyard-test-"))
 MEDIA_ROOT = DATA_DIR / "media"
-# Exists, unlike a checkout's: WhiteNoise warns otherwise, and a warning fails a test.
-STATIC_ROOT = DATA_DIR
+# WhiteNoise warns of a folder that is not there; files come from the finders.
+STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT.mkdir()
 DATABASES = {"default": database(os.environ["DATABASE_URL"])}
 if DATABASES["default"]["ENGINE"] == "config.sqlite":
     # A file, since threads and live servers need one database between them.

@@ -1,0 +1,160 @@
+"""The test button: tiny calls to a model, recorded like any other, and what they showed."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from arena.llm.listing import list_models
+from arena.llm.messages import Completion
+from arena.llm.pricing import cost_usd
+from arena.llm.probe import PROBE_MAX_TOKENS, Attempt, ProbeResult, one_page_pdf, probe
+from arena.models import Call, LanguageModel, Provider, User
+from arena.services import audit
+from arena.services.attempts import OpenTransaction, remember
+from arena.services.texts import storable
+from arena.services.wire import ModelContext, endpoint_of, forget_context, model_context, money
+
+LIST_DEADLINE_S = 15.0
+# Read back by models that can; drawn, so that no answer can be guessed.
+WORD_SIGNS = "ABCDEFGHKLMNPRSTUVWXYZ"
+
+
+def probe_model(*, language_model: LanguageModel, actor: User | None, with_pdf: bool = False) -> ProbeResult:
+    """Raises `MissingKey` or `UnreadableSecret` where there is nothing to call with."""
+    forget_context(language_model.pk)
+    context = model_context(language_model.pk)
+    _leave_database()
+    row = context.language_model
+    word = "".join(secrets.choice(WORD_SIGNS) for _ in range(8))
+    result = probe(
+        context.endpoint,
+        row.model_id,
+        parameters=dict(row.parameters),
+        pdf=one_page_pdf(word) if with_pdf else None,
+        pdf_word=word if with_pdf else None,
+        max_tokens=min(PROBE_MAX_TOKENS, row.max_tokens or PROBE_MAX_TOKENS),
+    )
+    _record(context, result, actor)
+    if result.ok and result.changes:
+        remember(row.pk, result.changes)
+    return result
+
+
+def offered_models(*, provider: Provider) -> list[str]:
+    """The ids that a provider lists. Raises `LLMError`, `MissingKey` or `UnreadableSecret`."""
+    endpoint = endpoint_of(provider)
+    _leave_database()
+    return list_models(endpoint, deadline_s=LIST_DEADLINE_S)
+
+
+def _leave_database() -> None:
+    if connection.in_atomic_block:
+        raise OpenTransaction("Commit before calling an endpoint.")
+    if connection.vendor == "postgresql":
+        connection.close()
+
+
+@transaction.atomic
+def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> None:
+    calls = [_call(context, attempt) for attempt in result.attempts]
+    Call.objects.bulk_create(calls)
+    row = LanguageModel.objects.select_for_update(of=("self",)).select_related("provider", "team")
+    language_model = row.get(pk=context.language_model.pk)
+    if language_model.fingerprint == context.language_model.fingerprint:
+        # An edit in between made this the result of another configuration.
+        learned = {**language_model.learned, "probe": _stored(result, calls)}
+        if result.ok and "changes" in learned:
+            disproved = _disproved(result, language_model)
+            learned["changes"] = [change for change in learned["changes"] if change not in disproved]
+        LanguageModel.objects.filter(pk=language_model.pk).update(learned=learned)
+    audit.record(
+        team=language_model.team,
+        actor=actor,
+        action="language_model.probe",
+        target=language_model.full_id,
+        new={"ok": result.ok, "calls": len(calls)},
+    )
+
+
+def _disproved(result: ProbeResult, language_model: LanguageModel) -> set[str]:
+    """What was refused once and goes through now, so that a mended endpoint is used in full again."""
+    accepted = {f"no:{name}" for name in language_model.parameters}
+    if result.structured is not None:
+        accepted.add("no_json")
+    if result.structured == "schema":
+        accepted.add("no_schema")
+    return accepted - set(result.changes)
+
+
+def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:
+    costs = [call.cost_usd for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "at": timezone.now().isoformat(),
+        "ok": result.ok,
+        "sentence": storable(result.sentence),
+        "error_code": result.error_code.value if result.error_code else None,
+        "latency_ms": result.latency_ms,
+        "ttft_ms": result.ttft_ms,
+        "streaming": result.streaming,
+        "structured": result.structured,
+        "structured_known": result.structured_known,
+        "pdf_accepted": result.pdf_accepted,
+        "pdf_read": result.pdf_read,
+        "changes": list(result.changes),
+        "host": result.host,
+        "model_reported": storable(result.model_reported) if result.model_reported else None,
+        "calls": len(calls),
+        # One unknown part makes the whole unknown.
+        "cost_usd": str(sum(known, Decimal(0))) if len(known) == len(costs) else None,
+    }
+
+
+@dataclass(frozen=True)
+class _Bill:
+    cost_usd: Decimal | None
+    source: str
+
+
+def _bill(context: ModelContext, attempt: Attempt) -> _Bill:
+    error = attempt.error
+    if error is not None and error.http_status is not None and error.http_status >= 400 and not error.partial_text:
+        return _Bill(Decimal(0), f"refused with HTTP {error.http_status}")
+    cost = cost_usd(attempt.usage, context.price)
+    if cost is None:
+        return _Bill(None, "")
+    listed = attempt.usage.cost_usd is None and context.price is not None
+    return _Bill(money(cost), context.price.source if listed and context.price else "reported by the provider")
+
+
+def _call(context: ModelContext, attempt: Attempt) -> Call:
+    outcome, error, price, usage = attempt.outcome, attempt.error, context.price, attempt.usage
+    bill = _bill(context, attempt)
+    return Call(
+        team_id=context.language_model.team_id,
+        provider=context.provider,
+        language_model=context.language_model,
+        purpose=Call.Purpose.PROBE,
+        status=Call.Status.OK if error is None else Call.Status.ERROR,
+        error_code=error.code.value if error else "",
+        error=storable(error.message) if error else "",
+        http_status=error.http_status if error else 200,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        duration_ms=outcome.duration_ms,
+        ttft_ms=outcome.ttft_ms,
+        host=outcome.host if isinstance(outcome, Completion) else "",
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        cost_usd=bill.cost_usd,
+        cost_source=bill.source,
+        input_price_usd=price.input_per_million if price else None,
+        output_price_usd=price.output_per_million if price else None,
+    )

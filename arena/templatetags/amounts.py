@@ -1,0 +1,42 @@
+"""Money and time as people read them; what is not known is said to be unknown."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django import template
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+
+@register.filter
+def usd(value: Decimal | float | None) -> str:
+    """Cents where there are dollars, more places where there are none."""
+    if value is None:
+        return _("unknown")
+    amount = Decimal(value)
+    places = 2 if abs(amount) >= 1 or not amount else 4 if abs(amount) >= Decimal("0.001") else 6
+    return f"${number_format(round(amount, places), decimal_pos=places, use_l10n=True, force_grouping=True)}"
+
+
+@register.filter
+def span(seconds: float | None) -> str:
+    if seconds is None:
+        return _("unknown")
+    if seconds < 90:
+        return _("%(n)d s") % {"n": max(1, round(seconds))}
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return _("%(n)d min") % {"n": minutes}
+    return _("%(hours)d h %(minutes)d min") % {"hours": minutes // 60, "minutes": minutes % 60}
+
+
+@register.filter
+def milliseconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value < 1000:
+        return _("%(n)d ms") % {"n": round(value)}
+    return _("%(n)s s") % {"n": number_format(round(value / 1000, 1), decimal_pos=1)}

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+from arena.models import LanguageModel, Verdict
+from arena.services.tournaments import create_tournament
+from tests.arena.tournament_world import judge, make_cast, make_provider, make_tournament
+from tests.personas import Side
+from tests.url_samples import UrlSample
+
+
+def extend(side: Side) -> None:
+    provider = make_provider(side.team, name=f"{side.canary}-host")
+    cast = make_cast(side.team, prefix=f"{side.canary}-", provider=provider)
+    # So that a team's own tournament is named too.
+    tournament = make_tournament(cast, name=f"{side.canary}-tournament-of-matches")
+    match = tournament.matches.get(sequence=1)
+    judge(match, ["first", "flip"])
+    side.objects["cast"] = cast
+    side.objects["tournament"] = tournament
+    side.objects["match"] = match
+    side.objects["verdict"] = Verdict.objects.filter(match=match).earliest("pk")
+    spec = cast.spec(name=f"{side.canary}-draft")
+    side.objects["tournament_draft"] = create_tournament(spec=spec, actor=None)
+
+
+def _team(side: Side) -> dict[str, Any]:
+    return {"team": side.team_id}
+
+
+def _tournament(side: Side) -> dict[str, Any]:
+    return {"team": side.team_id, "tournament": side.objects["tournament"].public_id}
+
+
+def _draft(side: Side) -> dict[str, Any]:
+    return {"team": side.team_id, "tournament": side.objects["tournament_draft"].public_id}
+
+
+def _match(side: Side) -> dict[str, Any]:
+    return {**_tournament(side), "match": side.objects["match"].public_id}
+
+
+def _ids(models: list[LanguageModel]) -> list[str]:
+    return [model.public_id for model in models]
+
+
+def plan_data(side: Side, action: str = "draft", **values: Any) -> dict[str, Any]:
+    cast = side.objects["cast"]
+    task_set = cast.task_set.public_id
+    return {
+        "action": action,
+        "name": f"{side.canary}-planned",
+        "task_set": task_set,
+        "categories_of": task_set,
+        "candidates": _ids(cast.candidates),
+        "judges": _ids(cast.judges),
+        "preset": "audited",
+        "parts_of": "audited",
+        "seat_orders": "2",
+        "quorum": "2",
+        "aggregation": "plurality",
+        "on_error": "abstain",
+        "on_skip": "void",
+        "repair_attempts": "1",
+        "language": "en",
+        "max_matches": "6",
+        "step_size": "20",
+        "pairing": "round_robin",
+        "seed": "1",
+        **values,
+    }
+
+
+SAMPLES = {
+    "arena:tournament-list": UrlSample(_team),
+    "arena:tournament-plan": UrlSample(_team, post=plan_data),
+    "arena:tournament-detail": UrlSample(_tournament),
+    "arena:tournament-start": UrlSample(_draft, post=lambda side: {}),
+    "arena:tournament-pause": UrlSample(_tournament, get=False, post=lambda side: {}),
+    "arena:tournament-resume": UrlSample(_tournament, get=False, post=lambda side: {}),
+    "arena:tournament-stop": UrlSample(_tournament, post=lambda side: {}),
+    "arena:tournament-budget": UrlSample(_draft, post=lambda side: {"budget_usd": "5"}),
+    "arena:tournament-delete": UrlSample(_draft, post=lambda side: {}),
+    "arena:match-list": UrlSample(_tournament),
+    "arena:match-detail": UrlSample(_match),
+    "arena:match-answer": UrlSample(lambda side: {**_match(side), "side": "first"}),
+    "arena:verdict-raw": UrlSample(lambda side: {**_match(side), "verdict": side.objects["verdict"].pk}),
+}
