@@ -78,7 +78,9 @@ def board(request: TeamRequest, tournament: str) -> HttpResponse:
 
 @team_view(Role.MEMBER, methods=READ)
 def board_fragment(request: TeamRequest, tournament: str) -> HttpResponse:
-    """The board alone, for a page that loads it into itself."""
+    """The board alone, for a page that loads it into itself; whoever follows the link gets the whole page."""
+    if not request.htmx:
+        return redirect("ratings:board", team=request.team.public_id, tournament=tournament)
     context = _context(request, _board(request, tournament)) | {"is_fragment": True}
     return render(request, "ratings/board.html#board", context)
 

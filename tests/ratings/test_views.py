@@ -18,6 +18,7 @@ from tests.ratings.test_services import DECIDED
 from tests.ratings.world import Played, simulated, tournament
 
 pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
 NAMES = ["=1+1", "Bram", "Cleo", "Dora"]
 
 
@@ -39,12 +40,17 @@ def text(response: Any) -> str:
 
 
 def test_the_fragment_is_the_part_of_the_page(member: Client, played: Played) -> None:
-    page, fragment = text(member.get(address(played))), text(member.get(address(played, "board-fragment")))
+    page = text(member.get(address(played)))
+    fragment = text(member.get(address(played, "board-fragment"), headers=HTMX))
     assert "<html" in page
     assert "<html" not in fragment
     for piece in ("verdict-sentence", "board-bar", "Dora", "unknown"):
         assert piece in page
         assert piece in fragment
+
+
+def test_the_link_to_the_fragment_leads_to_the_page(member: Client, played: Played) -> None:
+    assert member.get(address(played, "board-fragment"))["Location"] == address(played)
 
 
 @pytest.mark.parametrize("n", [2, 8])
@@ -54,7 +60,7 @@ def test_queries_do_not_grow_with_the_candidates(
     played = tournament([f"m{i}" for i in range(n)], simulated(n, 3), team=world.own.team)
     services.refit_due_boards()
     with django_assert_num_queries(9):
-        member.get(address(played, "board-fragment"))
+        member.get(address(played, "board-fragment"), headers=HTMX)
     with django_assert_num_queries(10):
         member.get(address(played))
 
