@@ -166,6 +166,9 @@ def _subject(row: Row) -> dict[str, Any]:
 
 def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt], changes: dict[str, Any]) -> bool:
     """Store what came back. False where the claim was no longer its own: then only the calls are kept."""
+    if context is not None and attempts[-1].completion is not None:
+        # What the answer itself cost; retries and refusals before it are on the books as calls of their own.
+        changes = {**changes, "cost_usd": _bill(attempts[-1], context)[0]}
     with transaction.atomic():
         own = (
             _rows(claimed.row)
