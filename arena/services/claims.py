@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -26,6 +27,7 @@ from arena.limits import slots
 from arena.llm.pricing import cost_usd
 from arena.models import Call, CallStatus, Provider, Tournament, Trial, Verdict
 from arena.models.calls import PaidCallQuerySet
+from arena.services import known
 from arena.services.attempts import Attempt, Prepared, call_model
 from arena.services.wire import MissingKey, ModelContext, model_context, money
 from arena.services.workers import active_claims, present
@@ -60,6 +62,8 @@ class Slot:
         self.row_id = row.pk
         self.holder = f"{tournament_id}:{self.kind}{row.pk}"
         self._released = False
+        # False once the next call was sent already and this row asks for none.
+        self.wake_at_end = True
 
     def take(self) -> bool:
         """Make sure of the slot: the message may have lain in the broker for longer than the slot was kept."""
@@ -96,7 +100,8 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
         # A budget set since then must not be passed by a claim that does not know of it.
         running, reserve_usd = running.filter(budget_usd=None), None
     changes: dict[str, Any] = {"payer": payer} if isinstance(row, Trial) else {}
-    with transaction.atomic():
+    # Without a budget one UPDATE is the whole claim.
+    with transaction.atomic() if payer.budget_usd is not None else nullcontext():
         if payer.budget_usd is not None:
             _reserve(payer, reserve_usd)
         claimed = (
@@ -114,7 +119,9 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
             )
         )
         if not claimed:
-            transaction.set_rollback(True)
+            if payer.budget_usd is not None:
+                transaction.set_rollback(True)
+            known.tournament_of.forget(payer.pk)
             return None
     return Claim(row, token, payer, reserve_usd)
 
@@ -176,7 +183,8 @@ def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt]
             .update(claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None, **changes)
         )
         calls = [_call(claimed, context, attempt, late=not own) for attempt in attempts if context is not None]
-        Call.objects.bulk_create(calls)
+        for call in calls:
+            call.save(force_insert=True)
         if claimed.reserved_usd is not None:
             _book(claimed, calls)
     return bool(own)
@@ -274,4 +282,6 @@ def run_in_slot(work: Work, slot: Slot) -> bool:
     # The answer is in: the next call may leave while this one is stored.
     slot.release()
     wake([slot.provider_id])
-    return settle(claimed, context, attempts, work.changes(attempts[-1]))
+    changes = work.changes(attempts[-1])
+    slot.wake_at_end = changes["status"] == CallStatus.QUEUED
+    return settle(claimed, context, attempts, changes)
