@@ -96,7 +96,7 @@ def stream(body: bytes) -> list[bytes]:
     text = verdict(body) if b'"winner"' in body else answer(body)
     size = len(text) // len(SHARES) + 1
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    events = [b"".join([_event({"delta": {"content": piece}, "finish_reason": None})]) for piece in pieces]
+    events = [_event({"delta": {"content": piece}, "finish_reason": None}) for piece in pieces]
     usage = {"prompt_tokens": len(body) // 4, "completion_tokens": len(text) // 4}
     events[-1] += _event({"delta": {}, "finish_reason": "stop"}) + _data({"choices": [], "usage": usage})
     events[-1] += b"data: [DONE]\n\n"
