@@ -12,6 +12,7 @@ from dataclasses import asdict
 from django.db import transaction
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging import ballots as pure
 from arena.judging.panels import ReplacementJudge, may_judge, stand_ins_due
@@ -44,13 +45,13 @@ def begin_judging(match_id: int) -> None:
 def decide_when_complete(match_id: int) -> None:
     """Reconcile, call stand-ins, or decide, once no verdict of the match is outstanding."""
     # Cheap and without a lock: whoever commits last sees all others' commits, and goes on.
-    if Verdict.objects.filter(match_id=match_id).unfinished().exists():
+    if statements.has_unfinished_verdicts(match_id):
         return
     with transaction.atomic():
         match = _locked(match_id)
         if match is None or match.status != Match.Status.JUDGING:
             return
-        if Verdict.objects.filter(match_id=match_id).unfinished().exists():
+        if statements.has_unfinished_verdicts(match_id):
             return
         jury = Jury.objects.get(tournament_id=match.tournament_id, primary=True)
         protocol = known.protocol_of(jury.pk)
@@ -136,9 +137,7 @@ def _open_verdicts(match: Match, jury: Jury, protocol: Protocol) -> bool:
     seed = known.tournament_of(match.tournament_id).seed
     orders = [
         Verdict.SeatOrder.FIRST_IN_A if first_in_a else Verdict.SeatOrder.SECOND_IN_A
-        for first_in_a in seat_plan(
-            protocol, seed=known.tournament_of(match.tournament_id).seed, sequence=match.sequence
-        )
+        for first_in_a in seat_plan(protocol, seed=seed, sequence=match.sequence)
     ]
     Verdict.objects.bulk_create(
         [

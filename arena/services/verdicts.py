@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging.ballots import seat_vote
 from arena.judging.prompts import JudgePrompt, judge_messages, repair_messages, with_schema
@@ -46,31 +47,9 @@ class JudgeCall:
     cut: bool
 
 
-# What a call needs and no more: with all columns of seven tables, making the query costs more than running it.
-NEEDED = (
-    "provider_id",
-    "tournament_id",
-    "match_id",
-    "seat_order",
-    "failures",
-    "waits",
-    "repairs",
-    "raw",
-    "finish_reason",
-    "ballot__judge_id",
-    "ballot__jury_id",
-    "match__sequence",
-    "match__sample_id",
-    "match__first_trial__answer",
-    "match__second_trial__answer",
-)
-
-
 def run_verdict(verdict_id: int, _tournament_id: int) -> None:
     """Claim, call, settle, and decide the match if this was its last verdict."""
-    related = ("ballot", "match__first_trial", "match__second_trial")
-    rows = Verdict.objects.select_related(*related).only(*NEEDED).filter(pk=verdict_id)
-    verdict = next(iter(rows), None)
+    verdict = statements.load_verdict(verdict_id)
     if verdict is None or verdict.provider_id is None:
         return
     with Slot(verdict, verdict.tournament_id) as slot:
@@ -208,5 +187,5 @@ def _failure(call: JudgeCall, error: LLMError) -> dict[str, Any]:
         retry_after_s=error.retry_after_s,
     )
     if isinstance(step, Retry):
-        return {**back_to_queue(step), "error": storable(error.message)}
+        return {**back_to_queue(step, verdict), "error": storable(error.message)}
     return _failed(verdict_error_code(step.code), error.message)
