@@ -37,9 +37,27 @@ class Row:
         return f"{self.tournament}:{self.kind}{self.id}"
 
 
+class _Door:
+    """In an embedded installation only the process with the worker has a broker that anybody listens to.
+
+    A shell or a command beside it just writes rows: the worker's reconciler finds them.
+    """
+
+    def __init__(self) -> None:
+        self.worker_is_here = False
+
+    @property
+    def open(self) -> bool:
+        return self.worker_is_here or not settings.EMBEDDED
+
+
+door = _Door()
+
+
 def send(task: str, *ids: int) -> None:
     """Send a task once the transaction at hand is committed."""
-    transaction.on_commit(partial(current_app.send_task, task, args=list(ids)))
+    if door.open:
+        transaction.on_commit(partial(current_app.send_task, task, args=list(ids)))
 
 
 def wake(providers: Iterable[int]) -> None:
@@ -84,7 +102,7 @@ _turns = _Turns()
 
 def fill(provider_id: int) -> None:
     """Send due rows of a provider, as many as it has free slots."""
-    if not _turns.begin(provider_id):
+    if not door.open or not _turns.begin(provider_id):
         return
     try:
         while True:

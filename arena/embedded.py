@@ -18,6 +18,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import close_old_connections, connection
 
+from arena.dispatch import door
 from arena.services import reconcile, workers
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,9 @@ class EmbeddedWorker:
     def start(self) -> None:
         self._take_lock(Path(settings.DATA_DIR) / "worker.lock")
         workers.register(embedded=True)
+        # What an earlier process sent went down with its broker.
+        reconcile.forget_messages()
+        door.worker_is_here = True
         self._controller = current_app.WorkController(
             pool="threads",
             concurrency=self._threads,
@@ -80,6 +84,7 @@ class EmbeddedWorker:
             helper.stop()
         if self._controller is not None:
             self._controller.stop()
+        door.worker_is_here = False
         workers.forget()
         if self._lock is not None:
             self._lock.close()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutdown
+from celery.signals import worker_init, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.embedded")
 
@@ -12,7 +12,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@worker_ready.connect
+@worker_init.connect
 def _begin(**_: object) -> None:
     """A worker process of a team installation beats, so that its rows are not taken for lost."""
     from django.conf import settings

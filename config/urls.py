@@ -11,4 +11,5 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("healthz", healthz),
     path("", include("arena.urls")),
+    path("", include("ratings.urls")),
 ]

@@ -5,3 +5,6 @@ from django.apps import AppConfig
 
 class RatingsConfig(AppConfig):
     name = "ratings"
+
+    def ready(self) -> None:
+        from ratings import receivers  # noqa: F401

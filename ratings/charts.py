@@ -1,0 +1,108 @@
+"""Geometry of charts. Places are percentages of the width, so a bar fits whatever column it is drawn in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+def nice_step(span: float, wanted: int) -> float:
+    """A step of 1, 2 or 5 times a power of ten that cuts the span into about `wanted` parts."""
+    if not (math.isfinite(span) and span > 0):
+        return 1.0
+    raw = span / max(1, wanted)
+    power = 10.0 ** math.floor(math.log10(raw))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from `low` to `high` over the width, with a margin at both sides."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    margin: float = 0.0
+
+    @classmethod
+    def around(cls, values: Sequence[float], *, wanted: int = 4, margin: float = 0.0) -> Scale:
+        """The smallest scale from tick to tick that holds all values."""
+        low, high = min(values), max(values)
+        if high - low < 1e-9:
+            low, high = low - 50, high + 50
+        step = nice_step(high - low, wanted)
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ticks = tuple(step * position for position in range(first, last + 1))
+        return cls(ticks[0], ticks[-1], ticks, margin)
+
+    def share(self, value: float) -> float:
+        inside = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        return self.margin + inside * (1 - 2 * self.margin)
+
+    def at(self, value: float) -> str:
+        return percentage(self.share(value))
+
+
+def percentage(share: float) -> str:
+    """For an SVG attribute, whatever the language of the page."""
+    return f"{100 * share:.2f}%"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A value with its interval; an end of None is open."""
+
+    value: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class Bar:
+    start: str
+    end: str
+    width: str
+    point: str
+    open_left: bool
+    open_right: bool
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: str
+    value: float
+    anchor: str
+
+
+@dataclass(frozen=True)
+class IntervalChart:
+    ticks: list[Tick]
+    # One for each span, None where there is no value to draw.
+    bars: list[Bar | None]
+
+
+def interval_chart(spans: Sequence[Span], *, wanted: int = 4) -> IntervalChart:
+    """Bars of intervals on one axis. Open ends run to the edge of the plot."""
+    drawn = [end for span in spans if span.value is not None for end in (span.lower, span.value, span.upper)]
+    values = [value for value in drawn if value is not None]
+    if not values:
+        return IntervalChart([], [None for _ in spans])
+    scale = Scale.around(values, wanted=wanted, margin=0.05)
+    ticks = [Tick(scale.at(value), value, "middle") for value in scale.ticks]
+    return IntervalChart(ticks, [_bar(span, scale) for span in spans])
+
+
+def _bar(span: Span, scale: Scale) -> Bar | None:
+    if span.value is None:
+        return None
+    start = 0.0 if span.lower is None else scale.share(span.lower)
+    end = 1.0 if span.upper is None else scale.share(span.upper)
+    return Bar(
+        start=percentage(start),
+        end=percentage(end),
+        width=percentage(end - start),
+        point=scale.at(span.value),
+        open_left=span.lower is None,
+        open_right=span.upper is None,
+    )

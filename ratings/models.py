@@ -27,9 +27,20 @@ class Leaderboard(PublicModel):
     ties = models.CharField(max_length=12, choices=Ties.choices, default=Ties.HALF_WIN)
     # Null: nought while every strong component allows it, else the installation's default.
     ridge = models.FloatField(null=True)
+    # The board that a page shows when no tie model is asked for.
+    preferred = models.BooleanField(default=False)
     # A refit claims the board by lease.
     lease_until = models.DateTimeField(null=True)
+    lease_token = models.CharField(max_length=32, blank=True)
     refit_wanted_at = models.DateTimeField(null=True)
+    # What the rows looked like when a refit last read them (`ratings.dataset.Marks`), whether or not it wrote a run.
+    checked = models.JSONField(default=dict)
+    checked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["jury"], condition=Q(preferred=True), name="leaderboard_one_preferred")
+        ]
 
     def __str__(self) -> str:
         return self.key
@@ -59,6 +70,12 @@ class RatingRun(PublicModel):
     eta = models.FloatField(null=True)
     eta_unbounded = models.BooleanField(default=False)
     comparisons = models.PositiveIntegerField()
+    # Different samples behind the comparisons.
+    samples = models.PositiveIntegerField()
+    # First of the largest component.
+    leader = models.ForeignKey(Candidate, null=True, on_delete=models.CASCADE, related_name="+")
+    # Per component, in display points squared; null above the size where it is no longer worth its space.
+    covariance = models.JSONField(null=True)
     iterations = models.PositiveIntegerField()
     gradient_norm = models.FloatField()
     converged = models.BooleanField()
@@ -84,6 +101,14 @@ class Rating(models.Model):
     ci_lower = models.FloatField(null=True)
     ci_upper = models.FloatField(null=True)
     component_id = models.PositiveIntegerField(null=True)
+    # Candidates of one group have a difference that is finite without a prior.
+    group_id = models.PositiveIntegerField(null=True)
+    # Places of its component that the 95 % intervals of the differences leave open.
+    rank = models.PositiveIntegerField(null=True)
+    rank_from = models.PositiveIntegerField(null=True)
+    rank_to = models.PositiveIntegerField(null=True)
+    # Of its difference to the next in rank.
+    next_std_error = models.FloatField(null=True)
     win_share = models.FloatField(null=True)
     # Only the prior keeps it at a finite distance from the others.
     held_by_prior = models.BooleanField(default=False)
@@ -91,6 +116,11 @@ class Rating(models.Model):
     wins = models.PositiveIntegerField()
     losses = models.PositiveIntegerField()
     ties = models.PositiveIntegerField()
+    # Over the answers that its matches used. Null is unknown, never nought.
+    answers = models.PositiveIntegerField(default=0)
+    priced_answers = models.PositiveIntegerField(default=0)
+    mean_cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    median_latency_ms = models.FloatField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "candidate"], name="rating_once_per_run")]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from ratings import services
+
+
+@shared_task
+def refit_board_task(leaderboard_id: int) -> None:
+    services.refit(leaderboard_id)
+
 
 @shared_task
 def refit_due_boards_task() -> None:
-    pass
+    services.refit_due_boards()

@@ -99,19 +99,14 @@ class ProviderForm(forms.Form):
     requests_per_minute = forms.IntegerField(
         label=_("Calls per minute"), min_value=1, max_value=1_000_000, required=False
     )
-    connect_timeout_s = forms.FloatField(
-        label=_("Connection, seconds"), min_value=0.1, max_value=600, initial=10, help_text=_("Until it stands.")
-    )
+    connect_timeout_s = forms.FloatField(label=_("Connection, s"), min_value=0.1, max_value=600, initial=10)
     read_timeout_s = forms.FloatField(
-        label=_("Silence, seconds"),
+        label=_("Silence, s"),
         min_value=0.1,
         max_value=86_400,
         initial=1200,
-        help_text=_("A stream that keeps sending is never cut."),
     )
-    judge_timeout_s = forms.FloatField(
-        label=_("A judge’s call, seconds"), min_value=0.1, max_value=86_400, initial=300, help_text=_("In all.")
-    )
+    judge_timeout_s = forms.FloatField(label=_("Judge, s"), min_value=0.1, max_value=86_400, initial=300)
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -158,10 +153,10 @@ class ParametersField(forms.CharField):
 
 class PriceForm(forms.Form):
     price_input = forms.DecimalField(
-        label=_("Input, $ per million tokens"), min_value=Decimal(0), max_digits=12, decimal_places=6, required=False
+        label=_("Input, $"), min_value=Decimal(0), max_digits=12, decimal_places=6, required=False
     )
     price_output = forms.DecimalField(
-        label=_("Output, $ per million tokens"), min_value=Decimal(0), max_digits=12, decimal_places=6, required=False
+        label=_("Output, $"), min_value=Decimal(0), max_digits=12, decimal_places=6, required=False
     )
     price_source = forms.CharField(label=_("Source"), max_length=200, required=False, help_text=_("Where you read it."))
     price_valid_from = forms.DateField(
@@ -183,11 +178,17 @@ class PriceForm(forms.Form):
         data = self.cleaned_data
         if data.get("price_input") is None or data.get("price_output") is None:
             return None
+        source, valid_from = data.get("price_source"), data.get("price_valid_from")
+        changed = self.changed_data
+        if "price_input" in changed or "price_output" in changed:
+            # Source and date that were filled in belong to the old numbers.
+            source = source if "price_source" in changed else ""
+            valid_from = valid_from if "price_valid_from" in changed else None
         return PriceFields(
             input_per_million=data["price_input"],
             output_per_million=data["price_output"],
-            source=data.get("price_source") or BY_HAND,
-            valid_from=data.get("price_valid_from") or timezone.localdate(),
+            source=source or BY_HAND,
+            valid_from=valid_from or timezone.localdate(),
         )
 
 
@@ -206,13 +207,13 @@ class LanguageModelForm(PriceForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     display_name = forms.CharField(
-        label=_("Name"), max_length=200, required=False, help_text=_("For boards; the id is used where it is empty.")
+        label=_("Name"), max_length=200, required=False, help_text=_("Shown on boards instead of the id.")
     )
     family = forms.CharField(
         label=_("Family"),
         max_length=80,
         required=False,
-        help_text=_("Its maker. Empty: guessed from the id. Judges of a candidate’s own family raise a warning."),
+        help_text=_("Its maker. Empty: guessed."),
         widget=forms.TextInput(attrs={"list": "families"}),
     )
     system_prompt = forms.CharField(
@@ -225,7 +226,7 @@ class LanguageModelForm(PriceForm):
     parameters = ParametersField(
         label=_("Parameters"),
         required=False,
-        widget=forms.Textarea(attrs={"rows": 4, "class": "code", "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 6, "class": "code", "spellcheck": "false"}),
         help_text=_('A JSON object that goes along with every call, such as {"temperature": 0.7}.'),
     )
     max_tokens = forms.IntegerField(
@@ -267,7 +268,9 @@ class LanguageModelForm(PriceForm):
 
 
 def initial_of_provider(provider: Provider) -> dict[str, Any]:
-    return {name: getattr(provider, name) for name in ProviderFields.__dataclass_fields__}
+    values = {name: getattr(provider, name) for name in ProviderFields.__dataclass_fields__}
+    # 10, not 10.0: whole seconds are what people enter.
+    return {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in values.items()}
 
 
 def initial_of_model(language_model: LanguageModel, price: Price | None) -> dict[str, Any]:
@@ -281,9 +284,14 @@ def initial_of_model(language_model: LanguageModel, price: Price | None) -> dict
     }
     if price is not None:
         initial |= {
-            "price_input": price.input_per_million.normalize(),
-            "price_output": price.output_per_million.normalize(),
+            "price_input": _plain(price.input_per_million),
+            "price_output": _plain(price.output_per_million),
             "price_source": price.source,
             "price_valid_from": price.valid_from,
         }
     return initial
+
+
+def _plain(value: Decimal) -> Decimal:
+    """Without idle zeros, and without the exponent that `normalize` gives to 20."""
+    return Decimal(f"{value.normalize():f}")

@@ -86,7 +86,7 @@ class MailResetForm(PasswordResetForm):
 
 class ProfileForm(UserModelForm):
     language = forms.ChoiceField(
-        label=_("language"),
+        label=_("Language"),
         choices=[("", _("As the browser asks")), *settings.LANGUAGES],
         required=False,
     )

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from arena.models import TaskSet, UploadDraft
 
 ANY = ""
+NEW = "new"
 NO_CATEGORY = "-"
 
 
@@ -21,13 +22,12 @@ class UploadForm(forms.Form):
 class SaveDraftForm(forms.Form):
     replaces = forms.ChoiceField(
         label=_("Save as"),
-        required=False,
         help_text=_("A new version keeps the name; tournaments that ran stay with the version they used."),
     )
     name = forms.CharField(
-        label=_("Name of a new task set"),
-        required=False,
+        label=_("Name of the task set"),
         max_length=200,
+        error_messages={"required": _("Give the task set a name.")},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -39,14 +39,10 @@ class SaveDraftForm(forms.Form):
         ]
         replaces = self.fields["replaces"]
         assert isinstance(replaces, forms.ChoiceField)
-        replaces.choices = [("", _("A new task set")), *versions]
+        replaces.choices = [(NEW, _("A new task set")), *versions]
+        # A new version keeps the name of its lineage.
+        self.fields["name"].required = self.data.get("replaces", NEW) == NEW
         self.initial = {"name": draft.name, "replaces": _newest_id(draft, task_sets)}
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = self.cleaned_data
-        if "replaces" in cleaned and not cleaned["replaces"] and not cleaned.get("name") and "name" not in self.errors:
-            self.add_error("name", _("Give the task set a name."))
-        return cleaned
 
     def replaced(self) -> TaskSet | None:
         return self.task_sets.get(self.cleaned_data["replaces"])
@@ -58,7 +54,7 @@ def _next(task_set: TaskSet) -> dict[str, Any]:
 
 def _newest_id(draft: UploadDraft, task_sets: Sequence[TaskSet]) -> str:
     lineage = draft.replaces.lineage if draft.replaces else None
-    return next((task_set.public_id for task_set in task_sets if task_set.lineage == lineage), "")
+    return next((task_set.public_id for task_set in task_sets if task_set.lineage == lineage), NEW)
 
 
 class SampleFilter(forms.Form):

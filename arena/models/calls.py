@@ -52,12 +52,13 @@ class PaidCallQuerySet(models.QuerySet[_M]):
         return self.filter(status__in=[CallStatus.QUEUED, CallStatus.RUNNING])
 
     def claimable(self, now: dt.datetime) -> PaidCallQuerySet[_M]:
-        """Queued and due, or running under a lease that ended or a worker that no longer beats."""
+        return self.filter(Q(not_before=None) | Q(not_before__lte=now), status=CallStatus.QUEUED)
+
+    def lost(self, now: dt.datetime) -> PaidCallQuerySet[_M]:
+        """Running under a lease that ended or a worker that no longer beats."""
         silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
         alive = Worker.objects.filter(pk=models.OuterRef("worker"), beat_at__gte=silent_since)
-        queued = Q(status=CallStatus.QUEUED) & (Q(not_before=None) | Q(not_before__lte=now))
-        lost = Q(status=CallStatus.RUNNING) & (Q(lease_until__lt=now) | ~models.Exists(alive))
-        return self.filter(queued | lost)
+        return self.filter(Q(lease_until__lt=now) | ~models.Exists(alive), status=CallStatus.RUNNING)
 
 
 class PaidCall(models.Model):

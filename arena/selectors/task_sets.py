@@ -55,7 +55,7 @@ def samples_of(task_set: TaskSet, *, q: str = "", category: str | None = None) -
     if category is not None:
         samples = samples.filter(category=category)
     links = SampleAttachment.objects.filter(sample=OuterRef("pk"))
-    return samples.only("public_id", "position", "key", "category").annotate(
+    return samples.only("task_set", "public_id", "position", "key", "category").annotate(
         excerpt=Left("search_text", EXCERPT_CHARACTERS),
         attachment_count=_count(links, "sample", Count("pk")),
     )

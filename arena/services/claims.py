@@ -28,7 +28,7 @@ from arena.models import Call, CallStatus, Provider, Tournament, Trial, Verdict
 from arena.models.calls import PaidCallQuerySet
 from arena.services.attempts import Attempt, Prepared, call_model
 from arena.services.wire import MissingKey, ModelContext, model_context, money
-from arena.services.workers import active_claims, worker_id
+from arena.services.workers import active_claims, present
 
 Row = Trial | Verdict
 KINDS: dict[type[Any], str] = {Trial: "t", Verdict: "v"}
@@ -106,7 +106,7 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
             .update(
                 status=CallStatus.RUNNING,
                 claim_token=token,
-                worker=worker_id(),
+                worker=present(),
                 lease_until=now + dt.timedelta(seconds=settings.LEASE_SECONDS),
                 reserved_usd=reserve_usd,
                 not_before=None,
@@ -116,8 +116,6 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
         if not claimed:
             transaction.set_rollback(True)
             return None
-        if row.status == CallStatus.RUNNING:
-            _note_lost_call(row, payer)
     return Claim(row, token, payer, reserve_usd)
 
 
@@ -131,21 +129,35 @@ def _reserve(payer: Tournament, amount: Decimal | None) -> None:
         raise BudgetReached(f"The next call may cost ${amount:.6f}, and the budget has less than that left.")
 
 
-def _note_lost_call(row: Row, payer: Tournament) -> None:
-    started = row.lease_until or timezone.now()
+def free_lost(row: Row, now: dt.datetime) -> bool:
+    """Queue a row again whose worker is gone, and note the call: it may have been paid for.
+
+    Its reservation stays with the payer, and settling a late answer under the old claim still releases it.
+    """
+    payer = row.payer if isinstance(row, Trial) else row.tournament
     language_model_id = row.language_model_id if isinstance(row, Trial) else row.ballot.judge.language_model_id
-    Call.objects.create(
-        team_id=payer.team_id,
-        tournament=payer,
-        provider_id=row.provider_id,
-        language_model_id=language_model_id,
-        purpose=Call.Purpose.TRIAL if isinstance(row, Trial) else Call.Purpose.VERDICT,
-        status=Call.Status.LOST,
-        error="The worker died during the call; whether it was charged is not known.",
-        started_at=started - dt.timedelta(seconds=settings.LEASE_SECONDS),
-        ended_at=timezone.now(),
-        **_subject(row),
-    )
+    with transaction.atomic():
+        freed = (
+            _rows(row)
+            .lost(now)
+            .filter(claim_token=row.claim_token)
+            .update(status=CallStatus.QUEUED, claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None)
+        )
+        if freed:
+            began = (row.lease_until or now) - dt.timedelta(seconds=settings.LEASE_SECONDS)
+            Call.objects.create(
+                team_id=row.team_id if isinstance(row, Trial) else row.tournament.team_id,
+                tournament=payer,
+                provider_id=row.provider_id,
+                language_model_id=language_model_id,
+                purpose=Call.Purpose.TRIAL if isinstance(row, Trial) else Call.Purpose.VERDICT,
+                status=Call.Status.LOST,
+                error="The worker died during the call; whether it was charged is not known.",
+                started_at=min(began, now),
+                ended_at=now,
+                **_subject(row),
+            )
+    return bool(freed)
 
 
 def _subject(row: Row) -> dict[str, Any]:

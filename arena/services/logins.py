@@ -33,13 +33,14 @@ def client_address(request: HttpRequest) -> str:
     if settings.SECURE_PROXY_SSL_HEADER:
         # The last entry is our proxy's own; those before it are whatever the client wrote.
         peer = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip() or peer
-    try:
-        address = ipaddress.ip_address(peer)
-    except ValueError:
-        return peer
-    if address.version == 6:
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
+    # Some proxies write the port too; counted with it, every connection would be a new address.
+    for form in (peer, peer.rpartition(":")[0].strip("[]")):
+        try:
+            address = ipaddress.ip_address(form)
+        except ValueError:
+            continue
+        return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+    return peer
 
 
 def _key(kind: str, value: str) -> str:

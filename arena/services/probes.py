@@ -69,6 +69,9 @@ def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> N
     if language_model.fingerprint == context.language_model.fingerprint:
         # An edit in between made this the result of another configuration.
         learned = {**language_model.learned, "probe": _stored(result, calls)}
+        if result.ok and "changes" in learned:
+            disproved = _disproved(result, language_model)
+            learned["changes"] = [change for change in learned["changes"] if change not in disproved]
         LanguageModel.objects.filter(pk=language_model.pk).update(learned=learned)
     audit.record(
         team=language_model.team,
@@ -77,6 +80,16 @@ def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> N
         target=language_model.full_id,
         new={"ok": result.ok, "calls": len(calls)},
     )
+
+
+def _disproved(result: ProbeResult, language_model: LanguageModel) -> set[str]:
+    """What was refused once and goes through now, so that a mended endpoint is used in full again."""
+    accepted = {f"no:{name}" for name in language_model.parameters}
+    if result.structured is not None:
+        accepted.add("no_json")
+    if result.structured == "schema":
+        accepted.add("no_schema")
+    return accepted - set(result.changes)
 
 
 def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:

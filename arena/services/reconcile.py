@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from arena.dispatch import fill
@@ -25,7 +25,7 @@ from arena.models import (
     Verdict,
     Worker,
 )
-from arena.services import matches, steps
+from arena.services import claims, matches, steps
 
 BATCH = 500
 ACTIVE = [Tournament.Status.RUNNING, Tournament.Status.PAUSED]
@@ -39,12 +39,19 @@ def reconcile() -> None:
         fill(provider_id)
 
 
-def free_dead_claims() -> None:
-    """Let rows of dead workers be sent again. The next claim of such a row notes the lost call."""
-    now = timezone.now()
+def forget_messages() -> None:
+    """Take every queued row for unsent: the broker that held the messages is gone."""
     for model in (Trial, Verdict):
-        lost = model._default_manager.filter(status=CallStatus.RUNNING).claimable(now)
-        lost.filter(~Q(dispatched_at=None)).update(dispatched_at=None)
+        model.objects.filter(status=CallStatus.QUEUED).exclude(dispatched_at=None).update(dispatched_at=None)
+
+
+def free_dead_claims() -> None:
+    """Queue the rows of dead workers again."""
+    now = timezone.now()
+    for trial in Trial.objects.lost(now).select_related("payer")[:BATCH]:
+        claims.free_lost(trial, now)
+    for verdict in Verdict.objects.lost(now).select_related("tournament", "ballot__judge")[:BATCH]:
+        claims.free_lost(verdict, now)
     silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
     Worker.objects.filter(beat_at__lt=silent_since).delete()
 

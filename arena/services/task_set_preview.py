@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from arena.ingest import AttachmentDraft, Inspection, SampleDraft
+from arena.ingest import AttachmentDraft, Inspection, Problem, SampleDraft
 from arena.services.task_set_spool import text_of
 from arena.services.texts import storable
 
@@ -34,13 +35,18 @@ def inspection_json(inspection: Inspection) -> dict[str, Any]:
                 "severity": problem.severity,
                 "text": storable(str(problem)),
             }
-            for problem in inspection.problems
+            for problem in _by_weight(inspection.problems)
         ],
         "categories": [{"name": name, "samples": count} for name, count in largest[:SHOWN_CATEGORIES]],
         "category_count": len(largest),
         "attachments": [_attachment(draft) for draft in inspection.attachments],
         "preview": [_sample(sample) for sample in inspection.preview[:PREVIEW_SAMPLES]],
     }
+
+
+def _by_weight(problems: Sequence[Problem]) -> list[Problem]:
+    """What stops the whole upload, then what stops a sample, then warnings: a page shows only the first ones."""
+    return sorted(problems, key=lambda problem: (problem.severity == "warning", problem.line is not None))
 
 
 def _attachment(draft: AttachmentDraft) -> dict[str, Any]:

@@ -24,6 +24,10 @@ class MissingKey(Exception):
     """The provider's key cannot be had; the message says what to do."""
 
 
+class MovedEndpoint(MissingKey):
+    """The provider's address changed after this version was used; its answers would be those of another endpoint."""
+
+
 @dataclass(frozen=True)
 class ModelContext:
     """What a call needs to know of its model; kept for seconds, so that a thousand calls are not a thousand joins."""
@@ -54,6 +58,8 @@ def model_context(language_model_id: int) -> ModelContext:
     language_model = LanguageModel.objects.select_related("provider").get(pk=language_model_id)
     if language_model.provider is None:
         raise MissingKey("The answers of this model are imported; it cannot be called.")
+    if language_model.superseded_at is not None and language_model.compute_fingerprint() != language_model.fingerprint:
+        raise MovedEndpoint("The address of the provider has changed since; use the current version of this model.")
     context = ModelContext(
         language_model=language_model,
         provider=language_model.provider,

@@ -43,6 +43,7 @@ class ActiveClaims:
 
 active_claims = ActiveClaims()
 _identity: dict[str, str] = {}
+_registered: set[str] = set()
 
 
 def worker_id() -> str:
@@ -56,6 +57,7 @@ def worker_id() -> str:
 
 def register(*, embedded: bool) -> Worker:
     host = socket.gethostname()
+    _registered.add(worker_id())
     if embedded:
         # The caller holds the lock of the data folder, so no other embedded worker is alive: its rows are free.
         Worker.objects.filter(embedded=True).exclude(pk=worker_id()).delete()
@@ -65,10 +67,20 @@ def register(*, embedded: bool) -> Worker:
 
 
 def beat() -> None:
-    Worker.objects.filter(pk=worker_id()).update(beat_at=timezone.now())
+    if not Worker.objects.filter(pk=worker_id()).update(beat_at=timezone.now()):
+        # It was silent for so long (a suspended machine, say) that it was taken for dead.
+        register(embedded=settings.EMBEDDED)
+
+
+def present() -> str:
+    """This process's id, known to the others: the rows of a worker that nobody knows would be free to take."""
+    if worker_id() not in _registered:
+        register(embedded=settings.EMBEDDED)
+    return worker_id()
 
 
 def forget() -> None:
+    _registered.discard(worker_id())
     Worker.objects.filter(pk=worker_id()).delete()
 
 

@@ -28,6 +28,11 @@ class LoginView(auth_views.LoginView):
     authentication_form = LoginForm
     redirect_authenticated_user = True
 
+    def get_success_url(self) -> str:
+        url = super().get_success_url()
+        # Django answers 500 to somebody who is signed in and would be led back to this very page.
+        return self.get_default_redirect_url() if url.partition("?")[0] == self.request.path else url
+
 
 class LogoutView(auth_views.LogoutView):
     http_method_names = ["post", "options"]

@@ -130,13 +130,11 @@ def _detail(
     *,
     price_form: NewPriceForm | None = None,
     problem: str = "",
-    part: str = "",
 ) -> HttpResponse:
-    page = None if part else model_page(row)
     context = {
         "nav_section": "models",
         "language_model": row,
-        "page": page,
+        "page": model_page(row),
         "price": current_price(row.pk),
         "price_form": price_form or NewPriceForm(),
         "probe": probe_of(row),
@@ -145,7 +143,7 @@ def _detail(
         "manages": request.membership.at_least(Role.ADMIN),
     }
     wrong = price_form is not None and price_form.errors
-    return render(request, f"arena/models/model_detail.html{part}", context, status=422 if wrong else 200)
+    return render(request, "arena/models/model_detail.html", context, status=422 if wrong else 200)
 
 
 @team_view(Role.MEMBER, methods=("GET", "HEAD"))
@@ -164,7 +162,7 @@ def model_test(request: TeamRequest, language_model: str) -> HttpResponse:
         problem = str(error)
     if request.htmx:
         row.refresh_from_db(fields=["learned"])
-        return _detail(request, row, problem=problem, part="#probe")
+        return _detail(request, row, problem=problem)
     if problem:
         messages.error(request, problem)
     return _to(request, row, "test")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import FileResponse, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.http import content_disposition_header
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -95,8 +97,8 @@ def task_set_delete(request: TeamRequest, task_set: str) -> HttpResponse:
         messages.error(request, str(error))
         return see_other("arena:task-set-detail", team=request.team.public_id, task_set=found.public_id)
     message = ngettext(
-        "“%(name)s” and its %(count)d sample are deleted.",
-        "“%(name)s” and its %(count)d samples are deleted.",
+        "“%(name)s” is deleted, with %(count)d sample.",
+        "“%(name)s” is deleted, with %(count)d samples.",
         found.sample_count,
     )
     messages.success(request, message % {"name": found, "count": found.sample_count})
@@ -153,17 +155,23 @@ def _pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def _chunks(attachment: Attachment) -> Iterator[bytes]:
+    # Opened when the first byte is asked for: a response that nobody reads holds no file.
+    with attachment.file.open("rb") as file:
+        yield from file.chunks()
+
+
 @team_view(Role.MEMBER, methods=("GET", "HEAD"))
 def attachment_file(request: TeamRequest, attachment: str) -> HttpResponseBase:
     """A file of unknown origin: shown by its own type alone, without scripts, forms or our origin."""
     found = _attachment(request, attachment)
     suffix = SUFFIXES.get(found.content_type)
-    response = FileResponse(
-        found.file.open("rb"),
-        as_attachment=suffix is None,
-        filename=f"{found.public_id}.{suffix or 'bin'}",
-        content_type=found.content_type if suffix else "application/octet-stream",
+    response = StreamingHttpResponse(
+        _chunks(found), content_type=found.content_type if suffix else "application/octet-stream"
     )
+    name = f"{found.public_id}.{suffix or 'bin'}"
+    response["Content-Disposition"] = content_disposition_header(suffix is None, name) or "inline"
+    response["Content-Length"] = str(found.size)
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "sandbox; frame-ancestors 'self'"
     response["Cache-Control"] = "private, max-age=600"

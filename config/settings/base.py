@@ -228,5 +228,6 @@ LOGGING: dict[str, Any] = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
     # httpx logs whole URLs at INFO; query strings of some vendors carry keys.
-    "loggers": {"httpx": {"level": "WARNING"}, "httpcore": {"level": "WARNING"}},
+    # Celery tells of every task at INFO, which is every model call.
+    "loggers": {name: {"level": "WARNING"} for name in ("httpx", "httpcore", "celery", "kombu")},
 }

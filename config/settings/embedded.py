@@ -52,5 +52,8 @@ SECURE_HSTS_SECONDS = 0
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT
 ALLOW_PRIVATE_ENDPOINTS = env.flag("ALLOW_PRIVATE_ENDPOINTS", default=True)
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+# WhiteNoise warns of a folder that is not there; files come from the finders.
+STATIC_ROOT = _data / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False

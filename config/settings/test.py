@@ -16,8 +16,8 @@ from config.settings.base import STORAGES, database
 EMBEDDED = True
 DATA_DIR = Path(tempfile.mkdtemp(prefix="tiltyard-test-"))
 MEDIA_ROOT = DATA_DIR / "media"
+# WhiteNoise warns of a folder that is not there; files come from the finders.
 STATIC_ROOT = DATA_DIR / "static"
-# WhiteNoise warns of a folder that is not there.
 STATIC_ROOT.mkdir()
 DATABASES = {"default": database(os.environ["DATABASE_URL"])}
 if DATABASES["default"]["ENGINE"] == "config.sqlite":

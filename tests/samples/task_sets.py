@@ -63,7 +63,9 @@ SAMPLES = {
         lambda side: {"team": side.team_id, "starter": "support-en"}, get=False, post=lambda side: {}
     ),
     "arena:draft-detail": UrlSample(_draft),
-    "arena:draft-save": UrlSample(_draft, get=False, post=lambda side: {"name": "Saved", "replaces": "", "how": "all"}),
+    "arena:draft-save": UrlSample(
+        _draft, get=False, post=lambda side: {"name": "Saved", "replaces": "new", "how": "all"}
+    ),
     "arena:draft-discard": UrlSample(_draft, get=False, post=lambda side: {}),
     "arena:draft-problems": UrlSample(_draft),
     "arena:task-set-detail": UrlSample(_task_set),

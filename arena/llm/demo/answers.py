@@ -13,7 +13,7 @@ from arena.llm.demo.draws import digest, normal, ranked, uniform
 from arena.llm.demo.phrases import GENERAL_CODE, GENERALITIES, PHRASES, Phrases
 
 # How much a model's quality varies from prompt to prompt, on the scale of DEMO_QUALITY.
-QUALITY_SPREAD = 0.6
+QUALITY_SPREAD = 0.5
 _TOPIC_CHARACTERS = 80
 _CODE_WORDS = re.compile(
     r"\b(?:python|javascript|typescript|java|sql|rust|golang|bash|regex|function|code|bug|script|api|algorithm|class)\b"
@@ -60,6 +60,8 @@ class _Material:
 
 def language_of(text: str) -> Language:
     head = text[:_DETECTION_CHARACTERS]
+    if head.isascii():
+        return "en"
     return "ja" if len(_JAPANESE_LETTERS.findall(head)) * 20 > len(head) else "en"
 
 

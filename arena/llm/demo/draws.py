@@ -9,13 +9,10 @@ _NORMAL = NormalDist()
 
 
 def digest(*parts: str | bytes) -> str:
-    hasher = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
-        # The length keeps ("ab", "c") and ("a", "bc") apart.
-        hasher.update(len(data).to_bytes(8, "big"))
-        hasher.update(data)
-    return hasher.hexdigest()
+    encoded = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
+    # The lengths keep ("ab", "c") and ("a", "bc") apart.
+    lengths = ",".join([str(len(data)) for data in encoded]).encode()
+    return hashlib.blake2b(b"\0".join([lengths, *encoded]), digest_size=16).hexdigest()
 
 
 def uniform(*key: str) -> float:

@@ -33,3 +33,11 @@ def test_it_prints_a_link_that_opens_the_account(db: None, keep_password: bool) 
 def test_an_unknown_address_is_an_error(db: None) -> None:
     with pytest.raises(CommandError, match="createsuperuser"):
         call_command("make_login_link", "nobody@example.com")
+
+
+def test_the_first_account_is_made_by_createsuperuser(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", "a horse that counts to nine")
+    call_command("createsuperuser", email="Root@Example.com", interactive=False, stdout=StringIO())
+    user = User.objects.get(email="root@example.com")
+    assert user.is_superuser
+    assert user.check_password("a horse that counts to nine")

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from arena.llm.demo.catalogue import DEMO_MODELS, DEMO_PRICE_SOURCE
-from arena.models import AuditLog, Candidate, LanguageModel, Price, Provider, Role, Team, User
+from arena.models import AuditLog, Candidate, LanguageModel, Price, Provider, Role, Team, Tournament, User
 from arena.services.language_models import (
     ModelFields,
     PriceFields,
@@ -24,6 +24,7 @@ from arena.services.language_models import (
 )
 from arena.services.members import Refused
 from arena.services.providers import ProviderFields, create_provider, delete_provider, update_provider
+from arena.services.wire import MovedEndpoint, model_context
 from tests.arena.models_world import make_used
 from tests.personas import World
 
@@ -109,7 +110,8 @@ def test_the_next_version_takes_the_price_in_force_along(team: Team, actor: User
     add_price(language_model=model, actor=actor, price=newer)
     after = update_language_model(language_model=model, actor=actor, fields=edited(model, max_tokens=10))
     price = Price.objects.get(language_model=after)
-    assert (price.input_per_million, price.output_per_million, price.source) == (2, 8, "price list")
+    assert (price.input_per_million, price.output_per_million) == (Decimal(2), Decimal(8))
+    assert price.source == "price list"
     assert Price.objects.filter(language_model=model).count() == 2
 
 
@@ -142,8 +144,8 @@ def test_a_price_is_neither_of_the_future_nor_older_than_the_last(team: Team, ac
     model = a_model(a_provider(team), price=PRICE)
     today = timezone.localdate()
     for day in (today + dt.timedelta(days=2), today - dt.timedelta(days=2)):
+        price = PriceFields(input_per_million=Decimal(1), output_per_million=Decimal(1), valid_from=day)
         with pytest.raises(ValidationError):
-            price = PriceFields(input_per_million=Decimal(1), output_per_million=Decimal(1), valid_from=day)
             add_price(language_model=model, actor=actor, price=price)
     assert Price.objects.filter(language_model=model).count() == 1
 
@@ -188,7 +190,10 @@ def test_another_address_makes_next_versions_of_used_models_only(team: Team, act
     old = LanguageModel.objects.get(pk=used.pk)
     assert old.superseded_at is not None
     assert old.fingerprint == used.fingerprint
+    with pytest.raises(MovedEndpoint):
+        model_context(old.pk)
     new = LanguageModel.objects.current().get(lineage=used.lineage)
+    assert model_context(new.pk).endpoint.base_url == "https://other.example.com/v1"
     assert new.fingerprint == new.compute_fingerprint() != used.fingerprint
     assert Price.objects.filter(language_model=new).count() == 1
     kept = LanguageModel.objects.get(lineage=unused.lineage)
@@ -215,8 +220,8 @@ def test_a_provider_with_results_keeps_its_name_and_stays(team: Team, actor: Use
     provider = a_provider(team)
     model = a_model(provider)
     make_used(model)
+    fields = ProviderFields(name="renamed", base_url=provider.base_url)
     with pytest.raises(ValidationError):
-        fields = ProviderFields(name="renamed", base_url=provider.base_url)
         update_provider(provider=provider, actor=actor, fields=fields)
     with pytest.raises(Refused, match="gpt-mini"):
         delete_provider(provider=provider, actor=actor)
@@ -237,13 +242,13 @@ def test_the_demo_is_entered_once(team: Team) -> None:
     again = register_demo(team, "http://127.0.0.1:4001/v1")
     assert [model.pk for model in first] == [model.pk for model in again]
     assert [model.model_id for model in first] == [model.model_id for model in DEMO_MODELS]
-    assert set(Price.objects.values_list("source", flat=True)) == {DEMO_PRICE_SOURCE}
+    assert set(Price.objects.filter(language_model__in=first).values_list("source", flat=True)) == {DEMO_PRICE_SOURCE}
 
 
 def test_the_demo_on_another_port_is_the_same_demo(team: Team) -> None:
     first = register_demo(team, "http://127.0.0.1:4001/v1")
     make_used(first[0])
-    Candidate.objects.get().tournament.__class__.objects.update(status="running")
+    Tournament.objects.filter(candidates__language_model=first[0]).update(status="running")
     again = register_demo(team, "http://127.0.0.1:4002/v1")
     assert [(model.pk, model.fingerprint) for model in first] == [(model.pk, model.fingerprint) for model in again]
     provider = Provider.objects.get(team=team, kind="demo")

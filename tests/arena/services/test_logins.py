@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
@@ -113,6 +115,8 @@ def test_one_hash_is_computed_whether_or_not_the_account_exists(
     [
         ("192.0.2.1", "203.0.113.9", False, "192.0.2.1"),
         ("10.0.0.1", "198.51.100.7, 203.0.113.9", True, "203.0.113.9"),
+        ("10.0.0.1", "203.0.113.9:50123", True, "203.0.113.9"),
+        ("10.0.0.1", "[2001:db8:1:2:3::4]:50123", True, "2001:db8:1:2::/64"),
         ("10.0.0.1", "", True, "10.0.0.1"),
         ("2001:db8:1:2:3::4", "", False, "2001:db8:1:2::/64"),
         ("unix socket", "", False, "unix socket"),
@@ -135,6 +139,24 @@ def test_a_login_link_works_once(world: World) -> None:
     with pytest.raises(Refused):
         use_login_link(link=link)
     assert login_link_by_token(token) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_clicks_at_once_one_wins(world: World) -> None:
+    link = login_link_by_token(create_login_link(user=world.own.user(Role.RATER)))
+    assert link is not None
+
+    def click(_: int) -> bool:
+        try:
+            use_login_link(link=link)
+        except Refused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(click, range(4))) == 1
 
 
 def test_an_old_link_and_a_closed_account_open_nothing(world: World) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 
 from arena.models import AuditLog, Invitation, Membership, Role
 from arena.services.invitations import invite
@@ -95,3 +98,22 @@ def test_a_role_that_was_taken_away_meanwhile_gives_no_power(world: World) -> No
     Membership.objects.filter(pk=side.members[Role.ADMIN].pk).update(role=Role.MEMBER)
     with pytest.raises(Refused):
         remove_member(team=side.team, actor=actor, member=side.members[Role.RATER])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_owners_who_leave_at_once_do_not_both_go(world: World) -> None:
+    side = world.own
+    set_role(world, Role.OWNER, Role.ADMIN, Role.OWNER)
+
+    def leave(role: Role) -> bool:
+        try:
+            leave_team(team=side.team, user=side.user(role))
+        except Refused:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(leave, [Role.OWNER, Role.ADMIN])) == 1
+    assert Membership.objects.filter(team=side.team, role=Role.OWNER).count() == 1

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.apps import apps
 from django.core.files.base import ContentFile
@@ -106,6 +108,6 @@ def test_a_deleted_team_leaves_no_row_and_no_file() -> None:
     assert not any(rows_of(team_id).values())
     assert not Team.objects.filter(pk=team_id).exists()
     assert rows_of(kept.pk) == before
-    assert not attachment.file.storage.exists(attachment.file.name)
-    assert other.file.storage.exists(other.file.name)
+    assert not Path(attachment.file.path).exists()
+    assert Path(other.file.path).exists()
     assert User.objects.filter(pk=user.pk).exists()

@@ -29,10 +29,6 @@ def is_logged_in(client: Client) -> bool:
     return "_auth_user_id" in client.session
 
 
-def post_login(client: Client, email: str, password: str, following: str = "") -> object:
-    return client.post(LOGIN, {"username": email, "password": password, "next": following})
-
-
 def test_login_goes_where_it_was_asked_for(world: World, anonymous: Client) -> None:
     target = reverse("arena:member-list", args=[world.own.team_id])
     assert anonymous.get(target)["Location"] == f"{LOGIN}?next={target}"
@@ -45,6 +41,10 @@ def test_login_goes_where_it_was_asked_for(world: World, anonymous: Client) -> N
 def test_login_leads_to_no_other_site(world: World, anonymous: Client) -> None:
     data = {"username": world.own.user(Role.OWNER).email, "password": PASSWORD, "next": "https://evil.example/"}
     assert anonymous.post(LOGIN, data)["Location"] == reverse("arena:home")
+
+
+def test_login_leads_nobody_in_a_circle(owner: Client) -> None:
+    assert owner.get(f"{LOGIN}?next={LOGIN}")["Location"] == reverse("arena:home")
 
 
 @pytest.mark.parametrize("attempts", [1, 3])

@@ -1,0 +1,147 @@
+"""The files a run leaves: the log of its matches, what it was, and its board."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+from django.utils.text import slugify
+
+from arena.manifest import manifest_of
+from arena.models import Jury, Match, Tournament
+from ratings.models import Leaderboard, Rating, RatingRun
+from ratings.selectors import board_of
+from ratings.services import leaderboard_for, refit
+
+FORMAT = "tiltyard.board"
+SCHEMA_VERSION = 1
+WAIT_FOR_REFIT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Named after the tournament and its id, so that no run writes over another and a resumed one finds its own."""
+
+    matches: Path
+    manifest: Path
+    board: Path
+
+    @classmethod
+    def of(cls, folder: Path, tournament: Tournament) -> Files:
+        name = slugify(tournament.name, allow_unicode=True)[:60] or "tournament"
+        stem = f"{name}-{tournament.public_id}"
+        return cls(folder / f"{stem}.jsonl", folder / f"{stem}.run.json", folder / f"{stem}.board.json")
+
+    def write_summaries(self, tournament: Tournament) -> dict[str, Any]:
+        """The manifest and the board as they are now; returns the board."""
+        _write(self.manifest, manifest_of(tournament))
+        board = board_of_tournament(tournament)
+        _write(self.board, board)
+        return board
+
+
+def _write(path: Path, value: Any) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
+    aside = path.with_name(f"{path.name}.part")
+    aside.write_text(f"{text}\n", encoding="utf-8")
+    aside.replace(path)
+
+
+def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
+    jury = Jury.objects.get(tournament=tournament, primary=True)
+    board = leaderboard_for(tournament, jury)
+    _refitted(board)
+    verdict = board_of(board).verdict
+    run = board.runs.published().first()
+    counts = tournament.matches.order_by()
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "tournament_id": tournament.public_id,
+        "name": tournament.name,
+        "status": tournament.status,
+        "reason": tournament.reason,
+        "matches": {status: counts.filter(status=status).count() for status in sorted(Match.Status.values)},
+        "verdict": verdict.plain,
+        "caveats": [str(caveat) for caveat in verdict.caveats],
+        "run": None if run is None else _run(run),
+        "ratings": [] if run is None else [_rating(row) for row in _in_order(run)],
+    }
+
+
+def _refitted(board: Leaderboard) -> None:
+    """Fit on all that is decided. A refit that somebody else is at is waited for, and then looked at again."""
+    deadline = time.monotonic() + WAIT_FOR_REFIT_SECONDS
+    while True:
+        refit(board.pk)
+        board.refresh_from_db()
+        busy = board.lease_until is not None and board.lease_until > timezone.now()
+        if not busy or time.monotonic() > deadline:
+            return
+        time.sleep(0.1)
+
+
+def _run(run: RatingRun) -> dict[str, Any]:
+    return {
+        "id": run.public_id,
+        "computed_at": run.computed_at.isoformat(),
+        "ties": run.ties,
+        "ridge": run.ridge,
+        "ridge_by_default": run.ridge_by_default,
+        "settings": run.settings,
+        "comparisons": run.comparisons,
+        "samples": run.samples,
+        "converged": run.converged,
+        "evidence_hash": run.evidence_hash,
+        # Enough to derive every rating again.
+        "roster": run.roster,
+        "triples": run.triples,
+    }
+
+
+def _in_order(run: RatingRun) -> list[Rating]:
+    rows = run.ratings.select_related("candidate")
+    last = 10**9
+    return sorted(
+        rows,
+        key=lambda row: (
+            last if row.component_id is None else row.component_id,
+            last if row.rank is None else row.rank,
+            row.candidate.position,
+        ),
+    )
+
+
+def _rating(row: Rating) -> dict[str, Any]:
+    return {
+        "model": row.candidate.full_id,
+        "label": row.candidate.label,
+        "benched": row.candidate.benched,
+        "rating": row.rating,
+        "rating_std_error": row.rating_std_error,
+        # A null end beside a rating is an open end.
+        "confidence_interval": {"lower": row.ci_lower, "upper": row.ci_upper},
+        "component_id": row.component_id,
+        "rank": row.rank,
+        "rank_from": row.rank_from,
+        "rank_to": row.rank_to,
+        "held_by_prior": row.held_by_prior,
+        "win_share": row.win_share,
+        "games": row.games,
+        "wins": row.wins,
+        "losses": row.losses,
+        "ties": row.ties,
+        "mean_cost_usd": _money(row.mean_cost_usd),
+        "median_latency_ms": row.median_latency_ms,
+    }
+
+
+def _money(value: Decimal | None) -> str | None:
+    return None if value is None else format(value, "f")

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.core.management.base import BaseCommand
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from arena.models import Tournament
+from arena.selectors.plan import Plan
+from arena.services import workers
+from ratings.headless.endings import EXIT_CODES, Exit
+from ratings.headless.plan_text import plan_json, plan_lines
+from ratings.headless.runs import Outcome, begin, carry_out, planned, to_resume
+from ratings.headless.yaml_tree import ConfigError
+
+
+class Command(BaseCommand):
+    help = "Run a tournament from a configuration file: plan and cost first, then the run, its log and its board."
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> Any:
+        return super().create_parser(
+            prog_name, subcommand, epilog=EXIT_CODES, formatter_class=RawDescriptionHelpFormatter, **kwargs
+        )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("config", nargs="?", type=Path, help="the configuration, a YAML file")
+        parser.add_argument("--yes", action="store_true", help="start without asking")
+        parser.add_argument("--team", default="", help="name or id of the team; may be left out where there is one")
+        parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where the files go; default: here")
+        parser.add_argument("--resume", default="", metavar="ID", help="go on with a tournament instead")
+        parser.add_argument("--budget", type=_dollars, metavar="USD", help="a hard stop; replaces the one of the file")
+        parser.add_argument("--json", action="store_true", help="print JSON on standard output, all else on error")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["verbosity"] < 2:
+            # The worker in this process would report each task between the lines of the progress.
+            for name in ("celery", "kombu", "arena"):
+                logging.getLogger(name).setLevel(logging.WARNING)
+        # Plain text on either stream: Django's wrapper would add line ends to a progress bar.
+        self.told: TextIO = getattr((self.stderr if options["json"] else self.stdout), "_out", sys.stdout)
+        try:
+            code = self._run(options)
+        except ConfigError as error:
+            code = self._refuse(error, options)
+        except KeyboardInterrupt:
+            self._leave_at_once()
+        if code:
+            raise SystemExit(int(code))
+
+    def _run(self, options: dict[str, Any]) -> Exit:
+        _check_database()
+        if bool(options["config"]) == bool(options["resume"]):
+            raise ConfigError(["Give either a configuration or --resume ID: a run goes on as it was stored."])
+        if options["resume"]:
+            tournament = to_resume(options["resume"], team=options["team"], budget_usd=options["budget"])
+        else:
+            spec, plan = planned(options["config"], team=options["team"], budget_usd=options["budget"])
+            if not self._agreed(plan, options):
+                return Exit.NOT_STARTED
+            tournament = begin(spec)
+        self._say(f"Tournament {tournament.public_id}: {tournament.name}")
+        return self._conclude(carry_out(tournament, folder=options["out"], out=self.told), options)
+
+    def _say(self, text: str) -> None:
+        self.told.write(f"{text}\n")
+        self.told.flush()
+
+    def _agreed(self, plan: Plan, options: dict[str, Any]) -> bool:
+        for line in plan_lines(plan):
+            self._say(line)
+        if options["yes"]:
+            return True
+        if sys.stdin.isatty() and self.told.isatty():
+            self.told.write("Start? [y/N] ")
+            self.told.flush()
+            if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+                return True
+            self._say("Nothing was started.")
+        else:
+            self._say("Nothing was started: nobody can be asked here. Add --yes to start it.")
+        if options["json"]:
+            self._print_json({"started": False, "exit_code": int(Exit.NOT_STARTED), "plan": plan_json(plan)})
+        return False
+
+    def _conclude(self, outcome: Outcome, options: dict[str, Any]) -> Exit:
+        for line in _board_lines(outcome.board):
+            self._say(line)
+        self._say(outcome.ending.sentence)
+        for path in (outcome.files.matches, outcome.files.manifest, outcome.files.board):
+            self._say(f"Wrote {path}")
+        if options["json"]:
+            self._print_json(_summary(outcome))
+        return outcome.ending.code
+
+    def _refuse(self, error: ConfigError, options: dict[str, Any]) -> Exit:
+        for problem in error.problems:
+            self.stderr.write(problem)
+        if options["json"]:
+            self._print_json({"started": False, "exit_code": int(Exit.NOT_STARTED), "problems": error.problems})
+        return Exit.NOT_STARTED
+
+    def _print_json(self, value: dict[str, Any]) -> None:
+        self.stdout.write(json.dumps(value, ensure_ascii=False, indent=2))
+
+    def _leave_at_once(self) -> None:
+        """Threads in the middle of a call would keep the process alive; its rows are freed and sent anew."""
+        workers.forget()
+        self._say("Left at once. Calls in flight are lost; the tournament can be resumed.")
+        os._exit(int(Exit.INTERRUPTED))
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as error:
+        raise ArgumentTypeError("must be a number of US dollars") from error
+    if not value.is_finite() or not 0 <= value <= 99_999_999 or value != round(value, 4):
+        raise ArgumentTypeError("must be a number of US dollars, not negative, with at most 4 decimals")
+    return value
+
+
+def _check_database() -> None:
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise ConfigError(["The database is not set up for this version. Run: manage.py migrate"])
+
+
+def _board_lines(board: dict[str, Any]) -> list[str]:
+    rows = board["ratings"]
+    width = max((len(row["model"]) for row in rows), default=0)
+    table = [f"  {row['model'].ljust(width)}  {_rated(row)}  {_counted(row)}" for row in rows]
+    return [board["verdict"], *table]
+
+
+def _rated(row: dict[str, Any]) -> str:
+    if row["rating"] is None:
+        return "   not rated           "
+    ends = [row["confidence_interval"][end] for end in ("lower", "upper")]
+    low, high = ("open" if end is None else f"{end:.0f}" for end in ends)
+    return f"{row['rating']:7.0f}  {low:>5} to {high:<5}"
+
+
+def _counted(row: dict[str, Any]) -> str:
+    return f"{row['wins']} won, {row['losses']} lost, {row['ties']} tied"
+
+
+def _summary(outcome: Outcome) -> dict[str, Any]:
+    tournament: Tournament = outcome.tournament
+    return {
+        "started": True,
+        "exit_code": int(outcome.ending.code),
+        "ending": outcome.ending.sentence,
+        "tournament_id": tournament.public_id,
+        "status": tournament.status,
+        "reason": tournament.reason,
+        "files": {
+            "matches": str(outcome.files.matches),
+            "manifest": str(outcome.files.manifest),
+            "board": str(outcome.files.board),
+        },
+        "board": outcome.board,
+    }

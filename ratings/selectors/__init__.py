@@ -1,0 +1,4 @@
+from ratings.selectors.board import BoardView, Row, Table, board_of, existing_board, runs_of
+from ratings.selectors.verdict import Verdict
+
+__all__ = ["BoardView", "Row", "Table", "Verdict", "board_of", "existing_board", "runs_of"]

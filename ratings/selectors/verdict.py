@@ -1,0 +1,231 @@
+"""The sentence a manager can repeat, and what to hold against it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.utils import formats, timezone
+from django.utils.html import format_html, format_html_join, strip_tags
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+
+from arena.models import Judge, Tournament
+from ratings.dataset import Marks
+from ratings.engine import from_display, win_share
+from ratings.engine.intervals import Z_95
+from ratings.models import Leaderboard, Rating, RatingRun
+from ratings.selectors import wording
+
+# Under these a verdict may well turn with other prompts.
+FEW_SAMPLES = 20
+FEW_GAMES = 10
+MANY_WITHOUT_RESULT = 0.2
+# Closer than it is printed.
+LEVEL = 0.5
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Leader minus runner-up, in points; an upper end of None is open, other ends of None are unknown."""
+
+    points: float
+    lower: float | None
+    upper: float | None
+
+    @property
+    def separated(self) -> bool:
+        return self.lower is not None and self.lower > 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    sentence: SafeString
+    # Strongest first.
+    caveats: list[str]
+    gap: Gap | None = None
+
+    @property
+    def plain(self) -> str:
+        return html.unescape(strip_tags(self.sentence))
+
+
+def verdict_of(
+    board: Leaderboard,
+    run: RatingRun | None,
+    tables: list[list[Rating]],
+    *,
+    marks: Marks,
+    newest_converged: bool,
+    waiting: bool,
+) -> Verdict:
+    if run is None or not tables:
+        return Verdict(_nothing_yet(board, newest_converged=newest_converged, waiting=waiting), [])
+    leader, second = tables[0][:2]
+    gap = gap_between(leader, second)
+    sentences = [_order(leader, second, gap), _expectation(run, leader, second, gap), _basis(run)]
+    sentence = format_html_join(" ", "{}", ((sentence,) for sentence in sentences if sentence))
+    caveats = [*_caveats(board, run, tables, marks, newest_converged=newest_converged)]
+    return Verdict(sentence, caveats, gap)
+
+
+def gap_between(leader: Rating, second: Rating) -> Gap | None:
+    if leader.rating is None or second.rating is None:
+        return None
+    points = leader.rating - second.rating
+    if leader.next_std_error is None:
+        return Gap(points, None, None)
+    spread = Z_95 * leader.next_std_error
+    # Within a group wins go round in a circle, which bounds every difference.
+    apart = leader.group_id != second.group_id
+    open_above = apart and (leader.ci_upper is None or second.ci_lower is None)
+    open_below = apart and (leader.ci_lower is None or second.ci_upper is None)
+    return Gap(points, None if open_below else points - spread, None if open_above else points + spread)
+
+
+def _nothing_yet(board: Leaderboard, *, newest_converged: bool, waiting: bool) -> SafeString:
+    if not newest_converged:
+        text = gettext("The fit of this board did not converge, so no ratings are shown.")
+    elif waiting:
+        text = gettext("The first matches are decided. Their ratings follow within a minute.")
+    elif board.tournament.status == Tournament.Status.DRAFT:
+        text = gettext("The tournament has not started, so there is nothing to rate.")
+    elif board.tournament.is_active:
+        text = gettext("No match is decided yet.")
+    else:
+        text = gettext("No match was decided, so there is nothing to rate.")
+    return format_html("{}", text)
+
+
+def _order(leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
+    names = {"leader": leader.candidate.label, "second": second.candidate.label}
+    if gap is None:
+        text = gettext("<strong>{leader}</strong> is ahead of {second}, by a distance that no result bounds.")
+        return format_html(text, **names)
+    if gap.points < LEVEL:
+        return format_html(gettext("No leader: {leader} and {second} have the same rating."), **names)
+    numbers = {"points": _points(gap.points), "interval": _interval(gap)}
+    if gap.separated:
+        text = gettext(
+            "<strong>{leader}</strong> leads. Its lead of {points} over {second} is established ({interval})."
+        )
+    else:
+        text = gettext(
+            "<strong>{leader}</strong> is ahead, but its lead is not established: {points} over {second} ({interval})."
+        )
+    return format_html(text, **names, **numbers)
+
+
+def _points(points: float) -> str:
+    return ngettext("{n} point", "{n} points", round(points)).format(n=wording.number(points))
+
+
+def _interval(gap: Gap) -> str:
+    if gap.lower is None and gap.upper is None:
+        return gettext("95% interval: open")
+    return gettext("95% interval: {limits}").format(limits=wording.limits(gap.lower, gap.upper))
+
+
+def _expectation(run: RatingRun, leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
+    # Where the prior holds the distance, so it would hold this number.
+    if gap is None or gap.points < LEVEL or leader.group_id != second.group_id or run.eta_unbounded:
+        return SafeString()
+    theta = from_display([gap.points, 0.0])
+    share = float(win_share(theta, run.eta, np.zeros(2, dtype=np.int64))[0])
+    text = gettext("Of 100 matches against {second} it would win about {n}, ties counted as half.")
+    return format_html(text, second=second.candidate.label, n=wording.number(100 * share))
+
+
+def _basis(run: RatingRun) -> SafeString:
+    text = gettext("All this rests on {matches} over {samples}.")
+    return format_html(text, matches=wording.matches(run.comparisons), samples=wording.samples(run.samples))
+
+
+def _caveats(
+    board: Leaderboard, run: RatingRun, tables: list[list[Rating]], marks: Marks, *, newest_converged: bool
+) -> Iterable[str]:
+    leader, second = tables[0][:2]
+    name = leader.candidate.label
+    if not newest_converged:
+        when = formats.date_format(timezone.localtime(run.computed_at), "SHORT_DATETIME_FORMAT")
+        yield gettext("The newest fit did not converge and is not shown; these ratings are of {when}.").format(
+            when=when
+        )
+    if len(tables) > 1:
+        yield gettext(
+            "The candidates form {n} groups that never met. Ratings compare within a group only, "
+            "and the sentence above is about the largest."
+        ).format(n=len(tables))
+    if leader.ci_upper is None and leader.ci_lower is not None:
+        yield gettext("No loss bounds {name} from above, so how far it is ahead is open.").format(name=name)
+    yield from _families(board, tables, leader)
+    yield from _without_result(marks)
+    if run.samples < FEW_SAMPLES:
+        yield gettext("{samples} are few: with other prompts the order may turn.").format(
+            samples=wording.samples(run.samples)
+        )
+    elif min(leader.games, second.games) < FEW_GAMES:
+        yield gettext("{name} played {n} matches only: a few more may turn the order.").format(
+            name=min((leader, second), key=lambda rating: rating.games).candidate.label,
+            n=min(leader.games, second.games),
+        )
+    if run.ridge_by_default:
+        yield gettext(
+            "Somebody never won or never lost against the rest. A weak prior (ridge {ridge}) keeps such ratings "
+            "finite; ends that only the prior holds are shown as open."
+        ).format(ridge=formats.number_format(run.ridge))
+    if board.tournament.is_active:
+        yield gettext("The tournament is not finished, so the order may still change.")
+
+
+def _families(board: Leaderboard, tables: list[list[Rating]], leader: Rating) -> Iterable[str]:
+    """Judges that are candidates themselves or of a candidate's family, by the snapshots they entered with."""
+    candidates = [rating.candidate for table in tables for rating in table]
+    by_family: dict[str, list[str]] = {}
+    by_model: dict[str, str] = {}
+    for candidate in candidates:
+        by_model[candidate.snapshot.get("model_id", "")] = candidate.label
+        if family := _family(candidate.snapshot):
+            by_family.setdefault(family, []).append(candidate.label)
+    related: dict[tuple[str, ...], list[str]] = {}
+    selves = []
+    for judge in Judge.objects.filter(jury=board.jury_id, replacement=False):
+        kin = tuple(by_family.get(_family(judge.snapshot), []))
+        if kin:
+            related.setdefault(kin, []).append(judge.label)
+        elif judge.snapshot.get("model_id") in by_model:
+            selves.append(judge.label)
+    # Kinship with the leader weighs most.
+    for kin, judges in sorted(related.items(), key=lambda entry: leader.candidate.label not in entry[0]):
+        yield ngettext(
+            "The judge {judges} is of the same family as {kin}, and may favour it.",
+            "The judges {judges} are of the same family as {kin}, and may favour it.",
+            len(judges),
+        ).format(judges=wording.names(judges), kin=wording.names(list(kin)))
+    if selves:
+        yield ngettext(
+            "{judges} judges and competes; it sits out its own matches.",
+            "{judges} judge and compete; each sits out its own matches.",
+            len(selves),
+        ).format(judges=wording.names(selves))
+
+
+def _family(snapshot: dict[str, Any]) -> str:
+    return str(snapshot.get("family") or "").strip().casefold()
+
+
+def _without_result(marks: Marks) -> Iterable[str]:
+    without = marks.inconclusive + marks.void + marks.forced_ties
+    finished = without + marks.decided
+    if finished and without / finished >= MANY_WITHOUT_RESULT:
+        yield gettext(
+            "{n} of {all} finished matches gave no result: {inconclusive} inconclusive, {void} without both answers."
+        ).format(
+            n=wording.number(without),
+            all=wording.number(finished),
+            inconclusive=wording.number(marks.inconclusive),
+            void=wording.number(marks.void + marks.forced_ties),
+        )

@@ -1,0 +1,58 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
+
+
+def number(value: float | Decimal, digits: int = 0) -> str:
+    # Rounded here, since number_format cuts; and adding nought turns -0 into 0.
+    rounded = (round(value, digits) if isinstance(value, Decimal) else round(float(value), digits)) + 0
+    text = number_format(rounded, decimal_pos=digits, force_grouping=True)
+    return text.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    return gettext("{share}%").format(share=number(100 * share))
+
+
+def dollars(amount: Decimal) -> str:
+    """Three figures that count, whatever the size."""
+    if not amount:
+        return "$0"
+    digits = max(2, 2 - amount.adjusted())
+    return f"${number(amount, digits)}"
+
+
+def seconds(duration_ms: float) -> str:
+    value = duration_ms / 1000
+    return gettext("{n} s").format(n=number(value, 2 if value < 1 else 1 if value < 100 else 0))
+
+
+def limits(lower: float | None, upper: float | None, *, open_word: str | None = None) -> str:
+    """An interval; an end that is None is open."""
+    if lower is not None and upper is not None:
+        return gettext("{low} to {high}").format(low=number(lower), high=number(upper))
+    if lower is not None:
+        return f"≥ {number(lower)}"
+    if upper is not None:
+        return f"≤ {number(upper)}"
+    return gettext("open") if open_word is None else open_word
+
+
+def matches(count: int) -> str:
+    return ngettext("{n} decided match", "{n} decided matches", count).format(n=number(count))
+
+
+def samples(count: int) -> str:
+    return ngettext("{n} sample", "{n} samples", count).format(n=number(count))
+
+
+def names(words: list[str]) -> str:
+    """A list as a sentence has it."""
+    if len(words) < 2:
+        return "".join(words)
+    return gettext("{most} and {last}").format(most=", ".join(words[:-1]), last=words[-1])

@@ -1,0 +1,99 @@
+"""kill -9 in the middle: after a restart every match is decided as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.llm.demo.server import DemoServer, serve_in_thread
+from arena.llm.demo.settings import DemoSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+MATCHES = 12
+LIMIT = 6
+
+
+@pytest.fixture
+def endpoint() -> Iterator[DemoServer]:
+    with serve_in_thread(settings=DemoSettings.quiet(60)) as server:
+        yield server
+
+
+class Player:
+    def __init__(self, folder: Path) -> None:
+        outside = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "SECRET_KEY"}}
+        outside.pop("TILTYARD_FIELD_KEYS", None)
+        self.environment = {
+            **outside,
+            "DJANGO_SETTINGS_MODULE": "config.settings.embedded",
+            "TILTYARD_DATA_DIR": str(folder),
+            "LOG_LEVEL": "ERROR",
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.faults.player", *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, text=True)
+
+    def run(self, *arguments: str) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        return output
+
+    def report(self) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(self.run("report"))
+        return result
+
+
+def calls(server: DemoServer) -> int:
+    return int(str(server.stats()["total_calls"]))
+
+
+def kill_after(player: Player, server: DemoServer, count: int) -> None:
+    process = player.start("work")
+    until = time.monotonic() + 60
+    while calls(server) < count and time.monotonic() < until:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path: Path, endpoint: DemoServer) -> None:
+    calm, killed = Player(tmp_path / "calm"), Player(tmp_path / "killed")
+    calm.run("setup", endpoint.base_url, str(MATCHES))
+    calm.run("work")
+    undisturbed = calm.report()
+
+    endpoint.reset()
+    killed.run("setup", endpoint.base_url, str(MATCHES))
+    # Once while answers are generated and once while judges sit.
+    kill_after(killed, endpoint, 10)
+    kill_after(killed, endpoint, 50)
+    killed.run("work")
+    disturbed = killed.report()
+
+    assert disturbed["status"] == "finished"
+    for figure in ("tally", "decisions", "seats", "ratings", "verdicts", "trials"):
+        assert disturbed[figure] == undisturbed[figure], figure
+    # One stored answer per row, whatever was called again.
+    assert disturbed["calls_ok"] == undisturbed["calls_ok"]
+    paid_twice = calls(endpoint) - disturbed["calls_ok"] - refused(endpoint)
+    assert 0 <= paid_twice <= 2 * LIMIT
+    assert disturbed["calls_lost"] <= 2 * LIMIT
+
+
+def refused(server: DemoServer) -> int:
+    statuses = server.stats()["statuses"]
+    assert isinstance(statuses, dict)
+    return sum(count for status, count in statuses.items() if status != "200")

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from ratings import services
+from tests.personas import Side
+from tests.ratings.world import tournament
+from tests.url_samples import UrlSample
+
+
+def extend(side: Side) -> None:
+    played = tournament(
+        [f"{side.canary}-ada", f"{side.canary}-bram"],
+        [(0, 1, "first", 5), (0, 1, "second", 2)],
+        team=side.team,
+        name=f"{side.canary}-board",
+    )
+    side.objects["board_tournament"] = played.tournament
+    services.refit_due_boards()
+    board = services.leaderboard_for(played.tournament, played.jury)
+    side.objects["rating_run"] = board.runs.get()
+
+
+def _board(side: Side) -> dict[str, object]:
+    return {"team": side.team_id, "tournament": side.objects["board_tournament"].public_id}
+
+
+def _run(side: Side) -> dict[str, object]:
+    return _board(side) | {"run": side.objects["rating_run"].public_id}
+
+
+SAMPLES = {
+    "ratings:board": UrlSample(_board),
+    "ratings:board-fragment": UrlSample(_board),
+    "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
+    "ratings:board-csv": UrlSample(_board),
+    "ratings:board-json": UrlSample(_board),
+    "ratings:run-list": UrlSample(_board),
+    "ratings:run-evidence": UrlSample(_run),
+}
