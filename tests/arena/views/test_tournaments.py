@@ -55,6 +55,13 @@ def test_the_plan_follows_the_choices(world: World, admin: Client) -> None:
     assert Tournament.objects.count() == before
 
 
+@pytest.mark.parametrize("action", ["draft", "start", "review"])
+def test_a_change_saves_nothing_whatever_button_came_along(world: World, admin: Client, action: str) -> None:
+    before = Tournament.objects.count()
+    assert 'id="plan-summary"' in plan(world, admin, action, headers=HTMX).content.decode()
+    assert Tournament.objects.count() == before
+
+
 def test_without_javascript_the_whole_page_comes_back_as_it_was_filled_in(world: World, admin: Client) -> None:
     page = plan(world, admin, name="Kept name", criteria="Kept criteria").content.decode()
     assert "<html" in page
