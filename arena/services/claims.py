@@ -166,13 +166,19 @@ def _subject(row: Row) -> dict[str, Any]:
 
 def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt], changes: dict[str, Any]) -> bool:
     """Store what came back. False where the claim was no longer its own: then only the calls are kept."""
+    calls = [_call(claimed, context, attempt) for attempt in attempts if context is not None]
+    if calls and all(call.cost_usd is not None for call in calls):
+        # What this answer or verdict cost; attempts under earlier claims are calls of their own.
+        changes = {**changes, "cost_usd": sum((call.cost_usd for call in calls if call.cost_usd), Decimal(0))}
     with transaction.atomic():
         own = (
             _rows(claimed.row)
             .filter(claim_token=claimed.token, status=CallStatus.RUNNING)
             .update(claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None, **changes)
         )
-        calls = [_call(claimed, context, attempt, late=not own) for attempt in attempts if context is not None]
+        if not own:
+            for call in calls:
+                call.status = Call.Status.LATE
         Call.objects.bulk_create(calls)
         if claimed.reserved_usd is not None:
             _book(claimed, calls)
@@ -210,9 +216,9 @@ def _bill(attempt: Attempt, context: ModelContext) -> tuple[Decimal | None, str]
     return money(cost), "reported by the provider" if reported or context.price is None else context.price.source
 
 
-def _call(claimed: Claim, context: ModelContext, attempt: Attempt, *, late: bool) -> Call:
+def _call(claimed: Claim, context: ModelContext, attempt: Attempt) -> Call:
     completion, error, usage, price = attempt.completion, attempt.error, attempt.usage, context.price
-    status = Call.Status.LATE if late else (Call.Status.OK if error is None else Call.Status.ERROR)
+    status = Call.Status.OK if error is None else Call.Status.ERROR
     timing: Any = completion or error
     cost, cost_source = _bill(attempt, context)
     return Call(

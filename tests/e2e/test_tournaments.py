@@ -14,7 +14,7 @@ from arena.embedded import EmbeddedWorker
 from arena.llm.demo.catalogue import DEMO_KEY
 from arena.llm.demo.server import DemoServer, serve_in_thread
 from arena.llm.demo.settings import DemoSettings
-from arena.models import Call, Decision, Membership, Provider, Role, Team, Tournament, User
+from arena.models import Call, Decision, Membership, Provider, Role, Team, Tournament, Trial, User
 from arena.services.wire import forget_context
 from tests.arena.tournament_world import Cast, make_model, make_provider, make_task_set, make_tournament
 
@@ -94,6 +94,7 @@ def test_from_the_plan_to_a_match(visit: Callable[..., Page], cast: Cast, worker
     tournament = Tournament.objects.get(name="First tilt")
     assert Decision.objects.filter(match__tournament=tournament).count() == 6
     assert Call.objects.filter(tournament=tournament, purpose="verdict", status="ok").count() >= 24
+    assert not Trial.objects.filter(requests__tournament=tournament, cost_usd=None).exists()
 
     page.get_by_role("link", name="Matches").last.click()
     expect(page.get_by_text("6 matches")).to_be_visible()
