@@ -72,7 +72,6 @@ class Bar:
 class Tick:
     at: str
     value: float
-    anchor: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def interval_chart(spans: Sequence[Span], *, wanted: int = 4) -> IntervalChart:
     if not values:
         return IntervalChart([], [None for _ in spans])
     scale = Scale.around(values, wanted=wanted, margin=0.05)
-    ticks = [Tick(scale.at(value), value, "middle") for value in scale.ticks]
+    ticks = [Tick(scale.at(value), value) for value in scale.ticks]
     return IntervalChart(ticks, [_bar(span, scale) for span in spans])
 
 

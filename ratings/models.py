@@ -107,8 +107,9 @@ class Rating(models.Model):
     rank = models.PositiveIntegerField(null=True)
     rank_from = models.PositiveIntegerField(null=True)
     rank_to = models.PositiveIntegerField(null=True)
-    # Of its difference to the next in rank.
+    # Of its difference to the next in rank, and whether that difference is more than chance.
     next_std_error = models.FloatField(null=True)
+    ahead_of_next = models.BooleanField(null=True)
     win_share = models.FloatField(null=True)
     # Only the prior keeps it at a finite distance from the others.
     held_by_prior = models.BooleanField(default=False)

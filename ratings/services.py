@@ -21,13 +21,18 @@ from django.utils import timezone
 from arena.models import Jury, Tournament, User
 from arena.services import audit
 from ratings import dataset
-from ratings.engine import Board, default_ridge_for, error_to_display, rate
+from ratings.engine import Board, PairCounts, default_ridge_for, error_to_display, fit, rate
 from ratings.engine.arrays import BoolArray, FloatArray
 from ratings.engine.intervals import Z_95
 from ratings.models import Leaderboard, Rating, RatingRun
 
 LEASE = dt.timedelta(minutes=2)
 COVARIANCE_UP_TO = 60
+# Pairs for which a likelihood ratio is taken, a fit each; beyond, they count as not separated.
+SWEEPS_UP_TO = 2_000
+SWEEP_RIDGE = 1e-4
+# The drop of log-likelihood that six wins out of six against an equal make: the shortest sweep with p < 0.05.
+SIX_STRAIGHT_WINS = 6 * math.log(2) - 0.01
 # Part of the evidence: a change of the method is a reason to fit again.
 METHOD = {"intervals": "fisher", "confidence": 0.95, "anchor": "mean", "mode": "full", "version": 1}
 Ties = Leaderboard.Ties
@@ -200,7 +205,7 @@ def _fitted(board: Leaderboard, evidence: dataset.Evidence, method: dict[str, An
     # Cold every time: the ratings then follow from the stored triples alone, to the last digit.
     result = rate(counts, ties=board.ties, ridge=ridge)  # type: ignore[arg-type]
     duration_ms = (time.perf_counter() - begin) * 1000
-    places = _places(result)
+    places = _places(result, counts)
     figures = dataset.answer_figures(board.tournament_id)
     order = [candidate for component in places.components for candidate in component]
     run = RatingRun(
@@ -245,24 +250,26 @@ class _Places:
     rank_from: dict[int, int]
     rank_to: dict[int, int]
     next_std_error: dict[int, float | None]
+    ahead_of_next: dict[int, bool]
 
 
-def _places(board: Board) -> _Places:
+def _places(board: Board, counts: PairCounts) -> _Places:
     grouped: dict[int, list[int]] = {}
     for index in board.ranking().tolist():
         grouped.setdefault(int(board.component[index]), []).append(index)
     components = sorted(grouped.values(), key=lambda group: (-len(group), -int(board.games[group].sum()), min(group)))
-    places = _Places(components, {}, {}, {}, {}, {})
+    places = _Places(components, {}, {}, {}, {}, {}, {})
     std_error = _difference_errors(board)
     for number, group in enumerate(components):
-        ahead = _separated(board.rating[group], std_error[np.ix_(group, group)])
+        ahead = _separated(board, counts, group, std_error[np.ix_(group, group)])
         for position, index in enumerate(group):
             places.component[index] = number
             places.rank[index] = position + 1
             places.rank_from[index] = 1 + int(ahead[:, position].sum())
             places.rank_to[index] = len(group) - int(ahead[position].sum())
-            following = group[position + 1] if position + 1 < len(group) else None
-            places.next_std_error[index] = None if following is None else _number(std_error[index, following])
+            if position + 1 < len(group):
+                places.next_std_error[index] = _number(std_error[index, group[position + 1]])
+                places.ahead_of_next[index] = bool(ahead[position, position + 1])
     return places
 
 
@@ -276,12 +283,30 @@ def _difference_errors(board: Board) -> FloatArray:
     return errors
 
 
-def _separated(rating: FloatArray, std_error: FloatArray) -> BoolArray:
+def _separated(board: Board, counts: PairCounts, group: list[int], std_error: FloatArray) -> BoolArray:
     """Whether row is ahead of column: the 95 % interval of the difference lies above nought."""
+    rating = board.rating[group]
     with np.errstate(invalid="ignore"):
         difference = rating[:, None] - rating[None, :]
         ahead: BoolArray = difference - Z_95 * std_error > 0
+    # Where all results between two groups went one way the difference has no maximum, and its error at the
+    # prior's is far too wide: somebody unbeaten in fifty matches would pass for level with everybody.
+    strong = board.fit.groups[group]
+    apart = np.argwhere((strong[:, None] != strong[None, :]) & np.triu(np.ones_like(ahead), 1))
+    if 0 < len(apart) <= SWEEPS_UP_TO:
+        free = fit(counts, ridge=SWEEP_RIDGE).log_likelihood
+        for row, column in apart.tolist():
+            if difference[row, column] > 0:
+                drop = free - _log_likelihood_if_level(counts, group[row], group[column])
+                ahead[row, column] = drop > SIX_STRAIGHT_WINS
     return ahead
+
+
+def _log_likelihood_if_level(counts: PairCounts, one: int, other: int) -> float:
+    """Of the results if the two were equally strong: a mass of ties between them holds them level."""
+    mass = 10_000 * counts.total
+    held = PairCounts.from_rows(counts.n_candidates, [*counts.rows(), (one, other, "tie", mass)])
+    return fit(held, ridge=SWEEP_RIDGE).log_likelihood + mass * math.log(2)
 
 
 def _covariances(board: Board, components: Iterable[list[int]], candidate_ids: list[int]) -> list[Any] | None:
@@ -314,6 +339,7 @@ def _rating(
         rank_from=places.rank_from.get(index),
         rank_to=places.rank_to.get(index),
         next_std_error=places.next_std_error.get(index),
+        ahead_of_next=places.ahead_of_next.get(index),
         win_share=_number(board.win_share[index]),
         held_by_prior=bool(board.held_by_prior[index]),
         games=int(board.games[index]),

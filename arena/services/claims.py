@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -26,6 +27,7 @@ from arena.limits import slots
 from arena.llm.pricing import cost_usd
 from arena.models import Call, CallStatus, Provider, Tournament, Trial, Verdict
 from arena.models.calls import PaidCallQuerySet
+from arena.services import known
 from arena.services.attempts import Attempt, Prepared, call_model
 from arena.services.wire import MissingKey, ModelContext, model_context, money
 from arena.services.workers import active_claims, present
@@ -60,6 +62,8 @@ class Slot:
         self.row_id = row.pk
         self.holder = f"{tournament_id}:{self.kind}{row.pk}"
         self._released = False
+        # False once the next call was sent already and this row asks for none.
+        self.wake_at_end = True
 
     def take(self) -> bool:
         """Make sure of the slot: the message may have lain in the broker for longer than the slot was kept."""
@@ -96,7 +100,8 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
         # A budget set since then must not be passed by a claim that does not know of it.
         running, reserve_usd = running.filter(budget_usd=None), None
     changes: dict[str, Any] = {"payer": payer} if isinstance(row, Trial) else {}
-    with transaction.atomic():
+    # Without a budget one UPDATE is the whole claim.
+    with transaction.atomic() if payer.budget_usd is not None else nullcontext():
         if payer.budget_usd is not None:
             _reserve(payer, reserve_usd)
         claimed = (
@@ -114,7 +119,9 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
             )
         )
         if not claimed:
-            transaction.set_rollback(True)
+            if payer.budget_usd is not None:
+                transaction.set_rollback(True)
+            known.tournament_of.forget(payer.pk)
             return None
     return Claim(row, token, payer, reserve_usd)
 
@@ -166,20 +173,18 @@ def _subject(row: Row) -> dict[str, Any]:
 
 def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt], changes: dict[str, Any]) -> bool:
     """Store what came back. False where the claim was no longer its own: then only the calls are kept."""
-    calls = [_call(claimed, context, attempt) for attempt in attempts if context is not None]
-    if calls and all(call.cost_usd is not None for call in calls):
-        # What this answer or verdict cost; attempts under earlier claims are calls of their own.
-        changes = {**changes, "cost_usd": sum((call.cost_usd for call in calls if call.cost_usd), Decimal(0))}
+    if context is not None and attempts[-1].completion is not None:
+        # What the answer itself cost; retries and refusals before it are on the books as calls of their own.
+        changes = {**changes, "cost_usd": _bill(attempts[-1], context)[0]}
     with transaction.atomic():
         own = (
             _rows(claimed.row)
             .filter(claim_token=claimed.token, status=CallStatus.RUNNING)
             .update(claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None, **changes)
         )
-        if not own:
-            for call in calls:
-                call.status = Call.Status.LATE
-        Call.objects.bulk_create(calls)
+        calls = [_call(claimed, context, attempt, late=not own) for attempt in attempts if context is not None]
+        for call in calls:
+            call.save(force_insert=True)
         if claimed.reserved_usd is not None:
             _book(claimed, calls)
     return bool(own)
@@ -216,9 +221,9 @@ def _bill(attempt: Attempt, context: ModelContext) -> tuple[Decimal | None, str]
     return money(cost), "reported by the provider" if reported or context.price is None else context.price.source
 
 
-def _call(claimed: Claim, context: ModelContext, attempt: Attempt) -> Call:
+def _call(claimed: Claim, context: ModelContext, attempt: Attempt, *, late: bool) -> Call:
     completion, error, usage, price = attempt.completion, attempt.error, attempt.usage, context.price
-    status = Call.Status.OK if error is None else Call.Status.ERROR
+    status = Call.Status.LATE if late else (Call.Status.OK if error is None else Call.Status.ERROR)
     timing: Any = completion or error
     cost, cost_source = _bill(attempt, context)
     return Call(
@@ -277,4 +282,6 @@ def run_in_slot(work: Work, slot: Slot) -> bool:
     # The answer is in: the next call may leave while this one is stored.
     slot.release()
     wake([slot.provider_id])
-    return settle(claimed, context, attempts, work.changes(attempts[-1]))
+    changes = work.changes(attempts[-1])
+    slot.wake_at_end = changes["status"] == CallStatus.QUEUED
+    return settle(claimed, context, attempts, changes)

@@ -19,7 +19,7 @@ from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
 from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Jury, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import steps
+from arena.services import known, steps
 from arena.services.wire import attachments_of
 
 FINISHED = [CallStatus.SUCCEEDED, CallStatus.FAILED]
@@ -32,7 +32,7 @@ def begin_judging(match_id: int) -> None:
         if match is None or match.status != Match.Status.WAITING or not _trials_finished(match):
             return
         jury = Jury.objects.get(tournament_id=match.tournament_id, primary=True)
-        protocol = Protocol.from_json(jury.protocol)
+        protocol = known.protocol_of(jury.pk)
         if not _both_answered(match):
             _resolve(match, Match.Status.VOID, forced_tie=protocol.on_skip == "forced_tie")
         elif not _open_ballots(match, jury, protocol):
@@ -53,7 +53,7 @@ def decide_when_complete(match_id: int) -> None:
         if Verdict.objects.filter(match_id=match_id).unfinished().exists():
             return
         jury = Jury.objects.get(tournament_id=match.tournament_id, primary=True)
-        protocol = Protocol.from_json(jury.protocol)
+        protocol = known.protocol_of(jury.pk)
         _reconcile(match, jury, protocol)
         if not _call_stand_ins(match, jury, protocol):
             _decide(match, jury, protocol)
@@ -61,10 +61,24 @@ def decide_when_complete(match_id: int) -> None:
         steps.complete_when_done(match.step_id)
 
 
+NEEDED = (
+    "status",
+    "sequence",
+    "tournament_id",
+    "step_id",
+    "sample_id",
+    "first__snapshot",
+    "second__snapshot",
+    "first_trial__status",
+    "second_trial__status",
+)
+
+
 def _locked(match_id: int) -> Match | None:
     return (
         Match.objects.select_for_update(of=("self",))
-        .select_related("sample", "first", "second", "first_trial", "second_trial", "tournament")
+        .select_related("first", "second", "first_trial", "second_trial")
+        .only(*NEEDED)
         .filter(pk=match_id)
         .first()
     )
@@ -86,7 +100,7 @@ def _resolve(match: Match, status: str, *, forced_tie: bool = False) -> None:
 def _open_ballots(match: Match, jury: Jury, protocol: Protocol) -> bool:
     """Ballots for the panel and verdicts for those that may sit. False where nobody may."""
     judges = list(jury.judges.filter(replacement=False).select_related("language_model"))
-    file_types = {file.content_type for file in attachments_of(match.sample).values()}
+    file_types = {file.content_type for file in attachments_of(known.sample_of(match.sample_id)).values()}
     Ballot.objects.bulk_create(
         [
             Ballot(jury=jury, match=match, judge=judge, status=_seat_of(judge, match, file_types, protocol))
@@ -119,9 +133,12 @@ def _open_verdicts(match: Match, jury: Jury, protocol: Protocol) -> bool:
             "judge__language_model"
         )
     )
+    seed = known.tournament_of(match.tournament_id).seed
     orders = [
         Verdict.SeatOrder.FIRST_IN_A if first_in_a else Verdict.SeatOrder.SECOND_IN_A
-        for first_in_a in seat_plan(protocol, seed=match.tournament.seed, sequence=match.sequence)
+        for first_in_a in seat_plan(
+            protocol, seed=known.tournament_of(match.tournament_id).seed, sequence=match.sequence
+        )
     ]
     Verdict.objects.bulk_create(
         [
@@ -181,7 +198,7 @@ def _call_stand_ins(match: Match, jury: Jury, protocol: Protocol) -> bool:
     replacements = list(jury.judges.filter(replacement=True).select_related("language_model"))
     if not replacements:
         return False
-    file_types = {file.content_type for file in attachments_of(match.sample).values()}
+    file_types = {file.content_type for file in attachments_of(known.sample_of(match.sample_id)).values()}
     ballots, rows = _pure_ballots(match, jury)
     due = stand_ins_due(
         ballots,

@@ -17,7 +17,7 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.models import CallStatus, Match, Tournament, Trial
-from arena.services import matches, tournaments
+from arena.services import known, matches, tournaments
 from arena.services.attempts import Attempt, Prepared
 from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
 from arena.services.texts import storable
@@ -30,17 +30,23 @@ from arena.services.wire import (
     money,
 )
 
+NEEDED = ("provider_id", "language_model_id", "sample_id", "failures", "waits")
+
 
 def run_trial(trial_id: int, tournament_id: int) -> None:
-    """Claim, call, settle, and bring forward the matches that waited for it."""
-    trial = Trial.objects.select_related("sample").filter(pk=trial_id).first()
+    """Claim, call, settle, and bring forward the matches that waited for it.
+
+    The tournament it was sent for pays. If that one stands still, the claim fails, and the dispatcher sends the
+    trial for another one that wants it.
+    """
+    trial = next(iter(Trial.objects.only(*NEEDED).filter(pk=trial_id)), None)
     if trial is None or trial.provider_id is None:
         return
     with Slot(trial, tournament_id) as slot:
-        payer = _payer(trial, tournament_id) if slot.take() else None
-        if payer is not None and _run(trial, payer, slot):
+        if slot.take() and _run(trial, known.tournament_of(tournament_id), slot):
             advance_matches(trial.pk)
-    wake([trial.provider_id])
+    if slot.wake_at_end:
+        wake([trial.provider_id])
 
 
 def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
@@ -59,19 +65,11 @@ def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
         return False
 
 
-def _payer(trial: Trial, tournament_id: int) -> Tournament | None:
-    """A running tournament that wants the trial: the one it was sent for, if that still runs."""
-    wanting = list(
-        Tournament.objects.filter(trial_requests__trial=trial, status=Tournament.Status.RUNNING).order_by("pk")
-    )
-    return next((wanted for wanted in wanting if wanted.pk == tournament_id), wanting[0] if wanting else None)
-
-
 def prepare(trial: Trial, context: ModelContext) -> tuple[Prepared, Decimal | None]:
-    assert trial.sample is not None
-    language_model = context.language_model
-    files = attachments_of(trial.sample)
-    messages = chat_messages(candidate_messages(trial.sample.messages, language_model.system_prompt), files)
+    assert trial.sample_id is not None
+    sample, language_model = known.sample_of(trial.sample_id), context.language_model
+    files = attachments_of(sample)
+    messages = chat_messages(candidate_messages(sample.messages, language_model.system_prompt), files)
     request = ChatRequest(
         model_id=language_model.model_id,
         messages=messages,
@@ -174,8 +172,11 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 def advance_matches(trial_id: int) -> None:
     """Bring forward every match that waits for this trial. Safe to repeat."""
-    waiting = Match.objects.filter(
-        Q(first_trial=trial_id) | Q(second_trial=trial_id), status=Match.Status.WAITING
-    ).values_list("pk", flat=True)
-    for match_id in waiting:
+    finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
+    ready = Match.objects.filter(
+        Q(first_trial=trial_id, second_trial__status__in=finished)
+        | Q(second_trial=trial_id, first_trial__status__in=finished),
+        status=Match.Status.WAITING,
+    )
+    for match_id in list(ready.order_by().values_list("pk", flat=True)):
         matches.begin_judging(match_id)

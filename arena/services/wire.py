@@ -16,6 +16,7 @@ from django.conf import settings
 from arena.encryption import decrypt
 from arena.llm.messages import ChatMessage, Endpoint, FilePart, ImagePart, Part, TextPart
 from arena.models import Attachment, LanguageModel, Price, Provider, Sample
+from arena.services import known
 
 CONTEXT_SECONDS = 5.0
 
@@ -78,6 +79,7 @@ def forget_context(language_model_id: int | None = None) -> None:
     with _contexts_lock:
         if language_model_id is None:
             _contexts.clear()
+            known.forget()
         else:
             _contexts.pop(language_model_id, None)
 

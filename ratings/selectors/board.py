@@ -127,8 +127,10 @@ def existing_board(tournament: Tournament, jury: Jury, ties: str | None) -> Lead
     chosen = {"preferred": True} if ties is None else {"ties": ties}
     board = Leaderboard.objects.filter(jury=jury, **chosen).first()
     if board is None:
+        chosen_ties = ties or Leaderboard.Ties.HALF_WIN
+        preferred = chosen_ties == Leaderboard.Ties.HALF_WIN
         board = Leaderboard(
-            team_id=tournament.team_id, tournament=tournament, jury=jury, ties=ties or Leaderboard.Ties.HALF_WIN
+            team_id=tournament.team_id, tournament=tournament, jury=jury, ties=chosen_ties, preferred=preferred
         )
     board.tournament, board.jury = tournament, jury
     return board

@@ -30,15 +30,12 @@ LEVEL = 0.5
 
 @dataclass(frozen=True)
 class Gap:
-    """Leader minus runner-up, in points; an upper end of None is open, other ends of None are unknown."""
+    """Leader minus runner-up, in points. Without limits where all results between their groups went one way."""
 
     points: float
     lower: float | None
     upper: float | None
-
-    @property
-    def separated(self) -> bool:
-        return self.lower is not None and self.lower > 0
+    separated: bool
 
 
 @dataclass(frozen=True)
@@ -76,14 +73,12 @@ def gap_between(leader: Rating, second: Rating) -> Gap | None:
     if leader.rating is None or second.rating is None:
         return None
     points = leader.rating - second.rating
-    if leader.next_std_error is None:
-        return Gap(points, None, None)
-    spread = Z_95 * leader.next_std_error
+    separated = bool(leader.ahead_of_next)
     # Within a group wins go round in a circle, which bounds every difference.
-    apart = leader.group_id != second.group_id
-    open_above = apart and (leader.ci_upper is None or second.ci_lower is None)
-    open_below = apart and (leader.ci_lower is None or second.ci_upper is None)
-    return Gap(points, None if open_below else points - spread, None if open_above else points + spread)
+    if leader.next_std_error is None or leader.group_id != second.group_id:
+        return Gap(points, None, None, separated)
+    spread = Z_95 * leader.next_std_error
+    return Gap(points, points - spread, points + spread, separated)
 
 
 def _nothing_yet(board: Leaderboard, *, newest_converged: bool, waiting: bool) -> SafeString:
@@ -107,7 +102,9 @@ def _order(leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
         return format_html(text, **names)
     if gap.points < LEVEL:
         return format_html(gettext("No leader: {leader} and {second} have the same rating."), **names)
-    numbers = {"points": _points(gap.points), "interval": _interval(gap)}
+    if gap.lower is None or gap.upper is None:
+        return _order_without_measure(leader, second, names, established=gap.separated)
+    numbers = {"points": _points(gap.points), "interval": _interval(gap.lower, gap.upper)}
     if gap.separated:
         text = gettext(
             "<strong>{leader}</strong> leads. Its lead of {points} over {second} is established ({interval})."
@@ -119,14 +116,33 @@ def _order(leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
     return format_html(text, **names, **numbers)
 
 
+def _order_without_measure(leader: Rating, second: Rating, names: dict[str, str], *, established: bool) -> SafeString:
+    """All results between the two groups went one way: the order may be plain, its size is not."""
+    if leader.losses:
+        fact = gettext("nobody outside its own group took a match from it")
+    else:
+        fact = ngettext("it did not lose its only match", "it lost none of its {n} matches", leader.games)
+    fact = fact.format(n=wording.number(leader.games))
+    if leader.ci_upper is None and leader.ci_lower is None:
+        fact = gettext("no chain of results bounds it from either side")
+    elif leader.ci_upper is not None:
+        fact = gettext("{second} won no match against those above it").format(**names)
+    if established:
+        text = gettext("<strong>{leader}</strong> leads: {fact}. How far it is ahead of {second} has no measure yet.")
+    else:
+        text = gettext(
+            "<strong>{leader}</strong> is ahead, but its lead is not established: {fact}, "
+            "and that is too little to tell it from {second}."
+        )
+    return format_html(text, fact=fact, **names)
+
+
 def _points(points: float) -> str:
     return ngettext("{n} point", "{n} points", round(points)).format(n=wording.number(points))
 
 
-def _interval(gap: Gap) -> str:
-    if gap.lower is None and gap.upper is None:
-        return gettext("95% interval: open")
-    return gettext("95% interval: {limits}").format(limits=wording.limits(gap.lower, gap.upper))
+def _interval(lower: float, upper: float) -> str:
+    return gettext("95% interval: {limits}").format(limits=wording.limits(lower, upper))
 
 
 def _expectation(run: RatingRun, leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
@@ -159,7 +175,7 @@ def _caveats(
             "The candidates form {n} groups that never met. Ratings compare within a group only, "
             "and the sentence above is about the largest."
         ).format(n=len(tables))
-    if leader.ci_upper is None and leader.ci_lower is not None:
+    if leader.ci_upper is None and leader.group_id == second.group_id:
         yield gettext("No loss bounds {name} from above, so how far it is ahead is open.").format(name=name)
     yield from _families(board, tables, leader)
     yield from _without_result(marks)

@@ -15,7 +15,7 @@ from arena.models import Jury, Role, Tournament
 from arena.views.access import TeamRequest, team_view
 from ratings import charts, services
 from ratings.models import Leaderboard, RatingRun
-from ratings.selectors import BoardView, Row, board_of, existing_board, runs_of
+from ratings.selectors import BoardView, Row, board_of, existing_board, runs_of, wording
 from ratings.views import downloads
 
 READ = ("GET", "HEAD")
@@ -27,6 +27,8 @@ class DrawnTable:
     number: int
     rows: list[tuple[Row, charts.Bar | None]]
     chart: charts.IntervalChart
+    # Places on the axis and what stands there.
+    labels: list[tuple[str, str]]
 
 
 def _tournament(request: TeamRequest, public_id: str) -> tuple[Tournament, Jury]:
@@ -51,7 +53,8 @@ def _drawn(view: BoardView) -> list[DrawnTable]:
     for table in view.tables:
         spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
         chart = charts.interval_chart(spans)
-        drawn.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart))
+        labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
+        drawn.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart, labels))
     return drawn
 
 
@@ -75,7 +78,9 @@ def board(request: TeamRequest, tournament: str) -> HttpResponse:
 
 @team_view(Role.MEMBER, methods=READ)
 def board_fragment(request: TeamRequest, tournament: str) -> HttpResponse:
-    """The board alone, for a page that loads it into itself."""
+    """The board alone, for a page that loads it into itself; whoever follows the link gets the whole page."""
+    if not request.htmx:
+        return redirect("ratings:board", team=request.team.public_id, tournament=tournament)
     context = _context(request, _board(request, tournament)) | {"is_fragment": True}
     return render(request, "ratings/board.html#board", context)
 

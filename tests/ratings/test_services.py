@@ -350,6 +350,7 @@ def test_a_finished_step_makes_the_boards_due(
     played = tournament(THREE, DECIDED)
     services.refit_due_boards()
     sent: list[Any] = []
+    monkeypatch.setattr("arena.dispatch.door.worker_is_here", True)
     monkeypatch.setattr("arena.dispatch.current_app.send_task", lambda name, args: sent.append((name, args)))
     with django_capture_on_commit_callbacks(execute=True):
         step_finished.send(sender=None, tournament_id=played.tournament.pk, step_number=1)
