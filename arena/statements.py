@@ -160,6 +160,12 @@ def claim(
     return bool(_changed(sql, [*params, row.pk, moment(now), payer.pk]))
 
 
+def _sets(row: models.Model, changes: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    fields = [cast("models.Field[Any, Any]", row._meta.get_field(name)) for name in changes]
+    values = [field.get_db_prep_save(value, connection) for field, value in zip(fields, changes.values(), strict=True)]
+    return ", ".join(f"{field.column} = %s" for field in fields), values
+
+
 def settle(row: Trial | Verdict, *, token: str, changes: Mapping[str, Any]) -> bool:
     """Store the outcome of a claim that is still its own."""
     fields = [cast("models.Field[Any, Any]", row._meta.get_field(name)) for name in changes]
@@ -167,6 +173,12 @@ def settle(row: Trial | Verdict, *, token: str, changes: Mapping[str, Any]) -> b
     values = [field.get_db_prep_save(value, connection) for field, value in zip(fields, changes.values(), strict=True)]
     sql = f"UPDATE {_table(type(row))} SET {sets} WHERE id = %s AND claim_token = %s AND status = '{RUNNING}'"
     return bool(_changed(sql, [*values, row.pk, token]))
+
+
+def update(row: models.Model, changes: Mapping[str, Any]) -> None:
+    """Store some fields of a row that the caller holds locked."""
+    sets, values = _sets(row, changes)
+    _changed(f"UPDATE {_table(type(row))} SET {sets} WHERE id = %s", [*values, row.pk])
 
 
 @lru_cache(maxsize=1)

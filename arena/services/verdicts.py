@@ -34,7 +34,7 @@ from arena.services import known, matches, tournaments
 from arena.services.attempts import Attempt, Prepared
 from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
 from arena.services.texts import storable
-from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money
+from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money, with_pdf_text
 
 RAW_CHARACTER_CAP = 100_000
 
@@ -106,6 +106,8 @@ def _prepare(call: JudgeCall, prompt: JudgePrompt, context: ModelContext) -> tup
         if isinstance(problem, VerdictError):
             messages = repair_messages(messages, reply=verdict.raw, error=problem, language=language)
     language_model = context.language_model
+    if call.protocol.pdf_as_text and language_model.pdf_input == "none":
+        messages = with_pdf_text(messages, files)
     plain = chat_messages(with_schema(messages, language), files)
     request = ChatRequest(
         model_id=language_model.model_id,
