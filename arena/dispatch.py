@@ -19,8 +19,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from arena import statements
 from arena.limits import by_tournament, slots
-from arena.models import CallStatus, Provider, Tournament, Trial, Verdict
+from arena.models import Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
 T = TypeVar("T")
@@ -164,7 +165,7 @@ def _fill_once(provider_id: int, *, fresh: bool = False) -> None:
     for kind, model in MODELS.items():
         ids = [row.id for row in chosen if row.kind == kind]
         if ids:
-            model._default_manager.filter(pk__in=ids, status=CallStatus.QUEUED).update(dispatched_at=timezone.now())
+            statements.mark_dispatched(model, ids, timezone.now())
     for row in chosen:
         current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
 
@@ -195,20 +196,18 @@ def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[
 def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:
     now = timezone.now()
     resend_before = now - dt.timedelta(seconds=settings.RESEND_SECONDS)
+    rows: list[Row] = []
     # Verdicts first: they bring matches to an end and let boards grow.
-    verdicts = (
-        Verdict.objects.filter(provider_id=provider_id, tournament_id=tournament)
-        .due(now, resend_before=resend_before)
-        .order_by("pk")
-        .values_list("pk", flat=True)[:wanted]
-    )
-    rows = [Row("v", pk, tournament) for pk in verdicts]
-    if len(rows) < wanted:
-        trials = (
-            Trial.objects.filter(provider_id=provider_id, requests__tournament_id=tournament)
-            .due(now, resend_before=resend_before)
-            .order_by("pk")
-            .values_list("pk", flat=True)[: wanted - len(rows)]
-        )
-        rows += [Row("t", pk, tournament) for pk in trials]
+    kinds: tuple[Kind, ...] = ("v", "t")
+    for kind in kinds:
+        if len(rows) < wanted:
+            ids = statements.due(
+                MODELS[kind],
+                provider_id=provider_id,
+                tournament_id=tournament,
+                now=now,
+                resend_before=resend_before,
+                limit=wanted - len(rows),
+            )
+            rows += [Row(kind, pk, tournament) for pk in ids]
     return rows

@@ -17,9 +17,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, Q
+from django.db.models import F, Q
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.encryption import UnreadableSecret
 from arena.judging.skips import Retry
@@ -95,28 +96,20 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
     """RUNNING under a fresh token, or None where somebody else was first or the tournament does not run."""
     now = timezone.now()
     token = secrets.token_hex(16)
-    running = Tournament.objects.filter(pk=payer.pk, status=Tournament.Status.RUNNING)
     if payer.budget_usd is None:
-        # A budget set since then must not be passed by a claim that does not know of it.
-        running, reserve_usd = running.filter(budget_usd=None), None
-    changes: dict[str, Any] = {"payer": payer} if isinstance(row, Trial) else {}
+        reserve_usd = None
     # Without a budget one UPDATE is the whole claim.
     with transaction.atomic() if payer.budget_usd is not None else nullcontext():
         if payer.budget_usd is not None:
             _reserve(payer, reserve_usd)
-        claimed = (
-            _rows(row)
-            .filter(Exists(running))
-            .claimable(now)
-            .update(
-                status=CallStatus.RUNNING,
-                claim_token=token,
-                worker=present(),
-                lease_until=now + dt.timedelta(seconds=settings.LEASE_SECONDS),
-                reserved_usd=reserve_usd,
-                not_before=None,
-                **changes,
-            )
+        claimed = statements.claim(
+            row,
+            token=token,
+            worker=present(),
+            now=now,
+            lease_until=now + dt.timedelta(seconds=settings.LEASE_SECONDS),
+            payer=payer,
+            reserved_usd=reserve_usd,
         )
         if not claimed:
             if payer.budget_usd is not None:
@@ -177,27 +170,24 @@ def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt]
         # What the answer itself cost; retries and refusals before it are on the books as calls of their own.
         changes = {**changes, "cost_usd": _bill(attempts[-1], context)[0]}
     with transaction.atomic():
-        own = (
-            _rows(claimed.row)
-            .filter(claim_token=claimed.token, status=CallStatus.RUNNING)
-            .update(claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None, **changes)
+        own = statements.settle(
+            claimed.row,
+            token=claimed.token,
+            changes={"claim_token": "", "lease_until": None, "reserved_usd": None, "dispatched_at": None, **changes},
         )
         calls = [_call(claimed, context, attempt, late=not own) for attempt in attempts if context is not None]
         for call in calls:
-            call.save(force_insert=True)
+            statements.insert_call(call)
         if claimed.reserved_usd is not None:
             _book(claimed, calls)
-    return bool(own)
+    return own
 
 
-def back_to_queue(retry: Retry) -> dict[str, Any]:
+def back_to_queue(retry: Retry, row: Row) -> dict[str, Any]:
     """The changes that send a row back, to be settled like any other outcome."""
-    counter = {"waits": F("waits") + 1} if retry.is_wait else {"failures": F("failures") + 1}
-    return {
-        "status": CallStatus.QUEUED,
-        "not_before": timezone.now() + dt.timedelta(seconds=retry.delay_s),
-        **counter,
-    }
+    counter = {"waits": row.waits + 1} if retry.is_wait else {"failures": row.failures + 1}
+    not_before = timezone.now() + dt.timedelta(seconds=retry.delay_s)
+    return {"status": CallStatus.QUEUED, "not_before": not_before, **counter}
 
 
 def _book(claimed: Claim, calls: list[Call]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from django.db.models import QuerySet
@@ -45,6 +46,31 @@ class Kept(Generic[K, V]):
             self._values.pop(key, None)
 
 
+@dataclass(frozen=True)
+class Panel:
+    """The primary jury of a tournament, which is settled when the tournament is created."""
+
+    jury: Jury
+    protocol: Protocol
+    judges: tuple[Judge, ...]
+
+    @property
+    def primary(self) -> list[Judge]:
+        return [judge for judge in self.judges if not judge.replacement]
+
+    @property
+    def replacements(self) -> list[Judge]:
+        return [judge for judge in self.judges if judge.replacement]
+
+    def judge(self, judge_id: int) -> Judge:
+        return next(judge for judge in self.judges if judge.pk == judge_id)
+
+
+def _read_panel(tournament_id: int) -> Panel:
+    jury = Jury.objects.get(tournament=tournament_id, primary=True)
+    return Panel(jury, Protocol.from_json(jury.protocol), tuple(jury.judges.select_related("language_model")))
+
+
 def _samples() -> QuerySet[Sample]:
     return Sample.objects.only("pk", "messages", "reference", "criteria", "input_hash")
 
@@ -55,11 +81,12 @@ protocol_of: Kept[int, Protocol] = Kept(
 judge_model_of: Kept[int, int] = Kept(
     lambda judge_id: Judge.objects.values_list("language_model_id", flat=True).get(pk=judge_id)
 )
+panel_of: Kept[int, Panel] = Kept(_read_panel)
 sample_of: Kept[int, Sample] = Kept(lambda sample_id: _samples().get(pk=sample_id))
 # Seed and team never change; a budget may, and a claim checks what matters of it in its own UPDATE.
 tournament_of: Kept[int, Tournament] = Kept(lambda pk: Tournament.objects.get(pk=pk), seconds=2.0)
 
 
 def forget() -> None:
-    for kept in (protocol_of, judge_model_of, sample_of, tournament_of):
+    for kept in (protocol_of, judge_model_of, panel_of, sample_of, tournament_of):
         kept.forget()

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging.metrics import characters, markdown_density
 from arena.judging.skips import TRIAL_LIMITS, Retry, next_step, trial_skip_code
@@ -30,8 +31,6 @@ from arena.services.wire import (
     money,
 )
 
-NEEDED = ("provider_id", "language_model_id", "sample_id", "failures", "waits")
-
 
 def run_trial(trial_id: int, tournament_id: int) -> None:
     """Claim, call, settle, and bring forward the matches that waited for it.
@@ -39,7 +38,7 @@ def run_trial(trial_id: int, tournament_id: int) -> None:
     The tournament it was sent for pays. If that one stands still, the claim fails, and the dispatcher sends the
     trial for another one that wants it.
     """
-    trial = next(iter(Trial.objects.only(*NEEDED).filter(pk=trial_id)), None)
+    trial = statements.load_trial(trial_id)
     if trial is None or trial.provider_id is None:
         return
     with Slot(trial, tournament_id) as slot:
@@ -101,7 +100,7 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
             draw=random.random(),  # noqa: S311 - jitter
         )
         if isinstance(step, Retry):
-            return back_to_queue(step)
+            return back_to_queue(step, trial)
         return {
             **_ended(CallStatus.FAILED),
             **_measures(completion),
@@ -134,7 +133,7 @@ def _failure(trial: Trial, error: LLMError) -> dict[str, Any]:
     )
     kept = {"error": storable(error.message), "partial_answer": storable(error.partial_text)}
     if isinstance(step, Retry):
-        return {**back_to_queue(step), **kept}
+        return {**back_to_queue(step, trial), **kept}
     usage = error.usage
     return {
         **_ended(CallStatus.FAILED),

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging.ballots import seat_vote
 from arena.judging.prompts import JudgePrompt, judge_messages, repair_messages, with_schema
@@ -33,7 +34,7 @@ from arena.services import known, matches, tournaments
 from arena.services.attempts import Attempt, Prepared
 from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
 from arena.services.texts import storable
-from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money
+from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money, with_pdf_text
 
 RAW_CHARACTER_CAP = 100_000
 
@@ -46,31 +47,9 @@ class JudgeCall:
     cut: bool
 
 
-# What a call needs and no more: with all columns of seven tables, making the query costs more than running it.
-NEEDED = (
-    "provider_id",
-    "tournament_id",
-    "match_id",
-    "seat_order",
-    "failures",
-    "waits",
-    "repairs",
-    "raw",
-    "finish_reason",
-    "ballot__judge_id",
-    "ballot__jury_id",
-    "match__sequence",
-    "match__sample_id",
-    "match__first_trial__answer",
-    "match__second_trial__answer",
-)
-
-
 def run_verdict(verdict_id: int, _tournament_id: int) -> None:
     """Claim, call, settle, and decide the match if this was its last verdict."""
-    related = ("ballot", "match__first_trial", "match__second_trial")
-    rows = Verdict.objects.select_related(*related).only(*NEEDED).filter(pk=verdict_id)
-    verdict = next(iter(rows), None)
+    verdict = statements.load_verdict(verdict_id)
     if verdict is None or verdict.provider_id is None:
         return
     with Slot(verdict, verdict.tournament_id) as slot:
@@ -127,6 +106,8 @@ def _prepare(call: JudgeCall, prompt: JudgePrompt, context: ModelContext) -> tup
         if isinstance(problem, VerdictError):
             messages = repair_messages(messages, reply=verdict.raw, error=problem, language=language)
     language_model = context.language_model
+    if call.protocol.pdf_as_text and language_model.pdf_input == "none":
+        messages = with_pdf_text(messages, files)
     plain = chat_messages(with_schema(messages, language), files)
     request = ChatRequest(
         model_id=language_model.model_id,
@@ -208,5 +189,5 @@ def _failure(call: JudgeCall, error: LLMError) -> dict[str, Any]:
         retry_after_s=error.retry_after_s,
     )
     if isinstance(step, Retry):
-        return {**back_to_queue(step), "error": storable(error.message)}
+        return {**back_to_queue(step, verdict), "error": storable(error.message)}
     return _failed(verdict_error_code(step.code), error.message)
