@@ -61,8 +61,8 @@ def _money(plan: Plan) -> Iterator[tuple[str, str]]:
             _("%(names)s have no answer limit (max tokens): their worst case is not known.")
             % {"names": listed(plan.unlimited)},
         )
-    budget = plan.spec.budget_usd
-    if budget is not None and budget < plan.expected_usd:
+    budget, expected = plan.spec.budget_usd, plan.expected_usd
+    if budget is not None and expected is not None and budget < expected:
         yield (
             "small_budget",
             _("The budget of $%(budget).2f is less than the expected cost: the tournament would pause on the way.")
