@@ -7,6 +7,8 @@ from celery import Celery
 from celery.signals import worker_init, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.embedded")
+# Celery runs the system checks and throws away what they say; a worker listens to them below.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("tiltyard")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -20,11 +22,17 @@ _hearts: list[Any] = []
 def _begin(**_: object) -> None:
     """A worker process of a team installation beats, so that its rows are not taken for lost."""
     from django.conf import settings
+    from django.core.management import call_command
+    from django.core.management.base import SystemCheckError
     from django.db import connection
 
     from arena.services import workers
 
     if not settings.EMBEDDED:
+        try:
+            call_command("check", verbosity=0)
+        except SystemCheckError as error:
+            raise SystemExit(str(error)) from error
         # First, since it goes on trying where the database is not there yet: a worker must not work without.
         _hearts.append(workers.Heart())
         _hearts[-1].start()

@@ -3,14 +3,8 @@
 set -eu
 
 case "${1:-web}" in
-  web | worker | beat)
-    # Says in a sentence what is missing, instead of failing at the first request or call.
-    python manage.py check
-    ;;
-esac
-
-case "${1:-web}" in
   web)
+    # Runs the system checks first: what is missing stops the start, with a sentence that says what to do.
     python manage.py migrate --noinput
     # No access log: the addresses of login links are secrets for as long as they work.
     exec gunicorn config.wsgi:application \

@@ -77,6 +77,8 @@ class Installation:
             if process.poll() is None:
                 process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         self._administer("DROP DATABASE {} WITH (FORCE)")
         with redis.Redis.from_url(REDIS) as store:
             # The cache writes its prefix in front, the broker and the limits do too.
@@ -91,16 +93,17 @@ class Installation:
         with psycopg.connect(self.url, autocommit=True) as connection:
             return connection.execute(statement.encode()).fetchall()
 
-    def run(self, *arguments: str) -> str:
-        """One step of the player that the fault tests use, to its end."""
-        command = [sys.executable, "-m", "tests.faults.player", *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, text=True, check=True, timeout=90
-        )
-        return done.stdout
+    def play(self, base_url: str, matches: int) -> subprocess.Popen[str]:
+        """Makes a world and starts its tournament; `report_of` gives what it came to."""
+        command = [sys.executable, "-m", "tests.team.player", base_url, str(matches)]
+        process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        return process
 
-    def report(self) -> dict[str, Any]:
-        result: dict[str, Any] = json.loads(self.run("report"))
+    def report_of(self, player: subprocess.Popen[str]) -> dict[str, Any]:
+        output, _ = player.communicate(timeout=120)
+        assert player.returncode == 0, self.logs()
+        result: dict[str, Any] = json.loads(output.splitlines()[-1])
         return result
 
     def start(self, role: str) -> subprocess.Popen[str]:
@@ -120,15 +123,6 @@ class Installation:
 
     def logs(self) -> str:
         return "\n".join(f"{path.name}:\n{path.read_text()}" for path in sorted(self.folder.glob("*.log")))
-
-    def wait_for_the_end(self, *, seconds: float = 60) -> None:
-        def ended() -> bool:
-            return self.query("SELECT status FROM arena_tournament") == [("finished",)]
-
-        try:
-            until(ended, "the tournament has finished", seconds=seconds, pause=0.2)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.logs()}") from None
 
 
 def stop(process: subprocess.Popen[str]) -> int:

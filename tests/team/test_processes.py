@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from arena.llm.demo.server import DemoServer, serve_in_thread
 from arena.llm.demo.settings import DemoSettings
 from tests.faults.test_kill import LIMIT, MATCHES, Player, calls, refused
-from tests.team.installation import Installation, services_are_there, stop, until
+from tests.team.installation import ROOT, Installation, services_are_there, stop, until
 
 pytestmark = [
     pytest.mark.team,
@@ -31,9 +34,11 @@ def endpoint() -> Iterator[DemoServer]:
 def embedded(endpoint: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the same tournament comes to in one process, without PostgreSQL and Redis."""
     player = Player(tmp_path_factory.mktemp("embedded"))
-    player.run("setup", endpoint.base_url, str(MATCHES))
-    player.run("work")
-    return {**player.report(), "repeated": figure(endpoint, "repeated_completions")}
+    command = [sys.executable, "-m", "tests.team.player", endpoint.base_url, str(MATCHES)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=player.environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120
+    )
+    return {**json.loads(done.stdout.splitlines()[-1]), "repeated": figure(endpoint, "repeated_completions")}
 
 
 def figure(server: DemoServer, name: str) -> int:
@@ -49,10 +54,11 @@ def test_a_team_installation_comes_to_the_same_as_an_embedded_one(
 ) -> None:
     endpoint.reset()
     with Installation(tmp_path) as team:
-        team.run("setup", endpoint.base_url, str(MATCHES))
+        player = team.play(endpoint.base_url, MATCHES)
+        assert player.stdout is not None
+        assert player.stdout.readline() == "started\n"
         worker, beat = team.start("worker"), team.start("beat")
-        team.wait_for_the_end()
-        result = team.report()
+        result = team.report_of(player)
 
         assert result["status"] == "finished"
         for name in SAME:
@@ -70,28 +76,27 @@ def test_a_team_installation_comes_to_the_same_as_an_embedded_one(
 
 def worker_goes_on_after_the_database_was_gone(team: Installation) -> None:
     """Its connections break, as in a restart: it is soon heard of again, under the same id."""
-    team.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-               "AND pid <> pg_backend_pid()")
+    team.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()"
+    )
     [(worker_id, beat_at)] = beats(team)
     until(lambda: beats(team)[0][1] > beat_at, "the worker beats again", seconds=20, pause=0.2)
     assert beats(team)[0][0] == worker_id
 
 
-def test_a_killed_worker_is_replaced_by_another(
-    tmp_path: Path, endpoint: DemoServer, embedded: dict[str, Any]
-) -> None:
+def test_a_killed_worker_is_replaced_by_another(tmp_path: Path, endpoint: DemoServer, embedded: dict[str, Any]) -> None:
     endpoint.reset()
     quick = {"LEASE_SECONDS": "6", "LEASE_RENEW_SECONDS": "1", "WORKER_BEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5"}
     with Installation(tmp_path, RESEND_SECONDS="3", **quick) as team:
-        team.run("setup", endpoint.base_url, str(MATCHES))
-        worker, _ = team.start("worker"), team.start("beat")
+        # All at once: worker and beat have to wait for a database that has no tables yet.
+        player, worker, _ = team.play(endpoint.base_url, MATCHES), team.start("worker"), team.start("beat")
         until(lambda: calls(endpoint) >= 30, "thirty calls have been made")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
         assert team.query("SELECT status FROM arena_tournament") == [("running",)]
         team.start("worker")
-        team.wait_for_the_end()
-        result = team.report()
+        result = team.report_of(player)
 
     for name in SAME:
         assert result[name] == embedded[name], name
