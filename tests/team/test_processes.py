@@ -14,13 +14,14 @@ import pytest
 
 from arena.llm.demo.server import DemoServer, serve_in_thread
 from arena.llm.demo.settings import DemoSettings
-from tests.faults.test_kill import LIMIT, MATCHES, Player, calls, refused
+from tests.faults.test_kill import LIMIT, Player, calls, refused
 from tests.team.installation import ROOT, Installation, services_are_there, stop, until
 
 pytestmark = [
     pytest.mark.team,
     pytest.mark.skipif(not services_are_there(), reason="TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL are unset"),
 ]
+MATCHES = 8
 SAME = ("tally", "decisions", "seats", "ratings", "verdicts", "trials", "calls_ok")
 
 

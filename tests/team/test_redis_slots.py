@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import redis
-from pytest_django import SettingsWrapper
+from pytest_django import Settings
 
 from arena.limits import RedisSlots
 from tests.team.installation import REDIS, services_are_there
@@ -22,7 +22,7 @@ PROVIDER = 7
 
 
 @pytest.fixture(autouse=True)
-def _own_keys(settings: SettingsWrapper) -> Iterator[None]:
+def _own_keys(settings: Settings) -> Iterator[None]:
     settings.LIMITS_PREFIX = f"slots-{uuid.uuid4().hex}"
     settings.LEASE_SECONDS = 60
     yield
@@ -61,7 +61,7 @@ def test_providers_do_not_share_slots(slots: RedisSlots) -> None:
     assert slots.acquire(PROVIDER + 1, ["1:t3"], limit=1, per_minute=None) == ["1:t3"]
 
 
-def test_a_slot_ends_by_itself_unless_renewed(slots: RedisSlots, settings: SettingsWrapper) -> None:
+def test_a_slot_ends_by_itself_unless_renewed(slots: RedisSlots, settings: Settings) -> None:
     settings.LEASE_SECONDS = 1
     take(slots, "1:t1", "1:t2")
     settings.LEASE_SECONDS = 60
