@@ -102,7 +102,9 @@ def test_two_workers_never_pass_the_limit_together(limit: int) -> None:
 
     def work(worker: int) -> None:
         own = RedisSlots(REDIS)
-        for number in range(60):
+        mine, number, end = 0, 0, time.monotonic() + 20
+        while mine < 20 and time.monotonic() < end:
+            number += 1
             for holder in take(own, f"1:t{worker}{number:03}a", f"1:t{worker}{number:03}b", limit=limit):
                 with lock:
                     in_flight[0] += 1
@@ -112,6 +114,7 @@ def test_two_workers_never_pass_the_limit_together(limit: int) -> None:
                     in_flight[0] -= 1
                     done.append(holder)
                 own.release(PROVIDER, holder)
+                mine += 1
         own._redis.close()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
@@ -120,5 +123,5 @@ def test_two_workers_never_pass_the_limit_together(limit: int) -> None:
     for thread in threads:
         thread.join()
     assert 0 < seen[0] <= limit
-    assert len(done) == len(set(done)) >= 60
+    assert len(done) == len(set(done)) >= 40
     assert RedisSlots(REDIS).held(PROVIDER) == []
