@@ -14,7 +14,8 @@ case "${1:-web}" in
       --threads "${WEB_THREADS:-8}" \
       --timeout 60 \
       --graceful-timeout 30 \
-      --worker-tmp-dir /dev/shm
+      --worker-tmp-dir /dev/shm \
+      --no-control-socket
     ;;
   worker)
     # Threads wait for models; processes would cost more memory and time for each call.

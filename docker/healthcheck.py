@@ -17,8 +17,15 @@ def accepted_host() -> str:
 
 def main(port: int = PORT) -> int:
     site = http.client.HTTPConnection("127.0.0.1", port, timeout=4)
-    site.request("GET", "/healthz", headers={"Host": accepted_host()})
-    return 0 if site.getresponse().status == 200 else 1
+    try:
+        site.request("GET", "/healthz", headers={"Host": accepted_host()})
+        status = site.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        # The engine keeps the last few of these lines with the container.
+        sys.stderr.write(f"/healthz did not answer: {error}\n")
+        return 1
+    sys.stderr.write(f"/healthz answered {status}\n")
+    return 0 if status == 200 else 1
 
 
 if __name__ == "__main__":
