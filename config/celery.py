@@ -1,27 +1,44 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
 from celery.signals import worker_init, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.embedded")
+# Celery runs the system checks and throws away what they say; a worker listens to them below.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("tiltyard")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
+_hearts: list[Any] = []
+
+
 @worker_init.connect
 def _begin(**_: object) -> None:
     """A worker process of a team installation beats, so that its rows are not taken for lost."""
     from django.conf import settings
+    from django.core.management import call_command
+    from django.core.management.base import SystemCheckError
+    from django.db import connection
 
     from arena.services import workers
 
     if not settings.EMBEDDED:
+        try:
+            call_command("check", verbosity=0)
+        except SystemCheckError as error:
+            raise SystemExit(str(error)) from error
+        # First, since it goes on trying where the database is not there yet: a worker must not work without.
+        _hearts.append(workers.Heart())
+        _hearts[-1].start()
         workers.register(embedded=False)
-        workers.Heart().start()
+        # This thread only waits from now on; the pool needs the connection for those that work.
+        connection.close()
         app.send_task("arena.tasks.reconcile_task")
 
 
@@ -32,4 +49,9 @@ def _end(**_: object) -> None:
     from arena.services import workers
 
     if not settings.EMBEDDED:
+        # Stopped first: a last beat would register again what is about to be forgotten.
+        while _hearts:
+            heart = _hearts.pop()
+            heart.stop()
+            heart.join(timeout=5)
         workers.forget()

@@ -58,7 +58,7 @@ def words(name: str, default: str = "") -> list[str]:
 
 
 def url(name: str, default: str = "", *, schemes: tuple[str, ...]) -> str:
-    value = text(name, default)
+    value = secret(name, default)
     if value and urlsplit(value).scheme not in schemes:
         raise EnvironmentFault(f"{name} must be a URL that begins with one of {', '.join(schemes)}.")
     return value

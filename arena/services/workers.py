@@ -11,7 +11,7 @@ import uuid
 from collections import defaultdict
 
 from django.conf import settings
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.utils import timezone
 
 from arena.limits import slots
@@ -116,6 +116,8 @@ class Heart(threading.Thread):
         beats = 0
         while not self._stopped.wait(settings.WORKER_BEAT_SECONDS):
             try:
+                # Drops a connection that broke (a restarted database); no later beat would get through on it.
+                close_old_connections()
                 beat()
                 beats += 1
                 if beats * settings.WORKER_BEAT_SECONDS >= settings.LEASE_RENEW_SECONDS:
