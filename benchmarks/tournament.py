@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -240,6 +241,8 @@ def main() -> int:
     parser.add_argument("--endpoint", choices=["lean", "demo"], default="lean")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     options = parser.parse_args()
+    # Ended from outside, it still ends its processes and drops its database.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(f"| {' | '.join(title for _, title, _ in COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     results = []
     for case in cases(options):
