@@ -143,7 +143,14 @@ def test_every_variable_is_one_that_something_reads(path: Path) -> None:
     named = {name for code in CODE.findall(prose(TEXTS[path])) for name in ENVIRONMENT_NAME.findall(code)}
     named = {name for name in named if not name.startswith("TILTYARD_KEY_")}
     settings_shown = {name for name in named if hasattr(settings, name)}
-    known = read_by_config() | {"DEMO_SERVE"} | {f"{name}_FILE" for name in secrets_of_config()} | CODES | NAMES_IN_CODE | OF_TESTS
+    known = (
+        read_by_config()
+        | {"DEMO_SERVE"}
+        | {f"{name}_FILE" for name in secrets_of_config()}
+        | CODES
+        | NAMES_IN_CODE
+        | OF_TESTS
+    )
     assert named - settings_shown <= known
 
 
