@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from celery import current_app
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from arena import statements
 from arena.limits import by_tournament, slots
-from arena.models import CallStatus, Provider, Tournament, Trial, Verdict
+from arena.models import Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
+T = TypeVar("T")
 TASKS: dict[Kind, str] = {"t": "arena.tasks.run_trial_task", "v": "arena.tasks.run_verdict_task"}
 MODELS: dict[Kind, type[Trial] | type[Verdict]] = {"t": Trial, "v": Verdict}
 
@@ -114,28 +117,62 @@ def fill(provider_id: int) -> None:
         raise
 
 
-def _fill_once(provider_id: int) -> None:
-    limits = Provider.objects.filter(pk=provider_id).values_list("max_concurrency", "requests_per_minute").first()
+class _Lately(Generic[T]):
+    """A small query whose answer of a moment ago will do: a stale one costs an unclaimed message or a second look."""
+
+    def __init__(self, load: Callable[[int], T], seconds: float = 0.5) -> None:
+        self._load, self._seconds = load, seconds
+        self._values: dict[int, tuple[float, T]] = {}
+
+    def __call__(self, key: int = 0, *, fresh: bool = False) -> T:
+        now = time.monotonic()
+        found = self._values.get(key)
+        if not fresh and found is not None and now - found[0] < self._seconds:
+            return found[1]
+        value = self._load(key)
+        self._values[key] = (now, value)
+        return value
+
+
+def _read_limits(provider_id: int) -> tuple[int, int | None] | None:
+    rows = Provider.objects.filter(pk=provider_id).values_list("max_concurrency", "requests_per_minute")
+    return rows.first()
+
+
+def _read_running(_: int) -> list[int]:
+    return list(Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True))
+
+
+_limits_of = _Lately(_read_limits)
+_running = _Lately(_read_running)
+
+
+def _fill_once(provider_id: int, *, fresh: bool = False) -> None:
+    limits = _limits_of(provider_id, fresh=fresh)
     if limits is None:
         return
     limit, per_minute = limits
     held = slots().held(provider_id)
     if len(held) >= limit:
         return
-    rows = _due_rows(provider_id, limit - len(held), held)
+    rows = _due_rows(provider_id, limit - len(held), held, _running(fresh=fresh))
+    if not rows:
+        if not fresh:
+            _fill_once(provider_id, fresh=True)
+        return
     taken = set(slots().acquire(provider_id, [row.holder for row in rows], limit=limit, per_minute=per_minute))
     chosen = [row for row in rows if row.holder in taken]
     for kind, model in MODELS.items():
         ids = [row.id for row in chosen if row.kind == kind]
         if ids:
-            model._default_manager.filter(pk__in=ids, status=CallStatus.QUEUED).update(dispatched_at=timezone.now())
+            statements.mark_dispatched(model, ids, timezone.now())
     for row in chosen:
         current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
 
 
-def _due_rows(provider_id: int, wanted: int, held: list[str]) -> list[Row]:
+def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[int]) -> list[Row]:
     """Due rows in fair turns: the tournament with the fewest calls in flight goes first."""
-    running = list(Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True))
+    running = list(tournaments)
     in_flight = by_tournament(held)
     taken_already = set(held)
     queues: dict[int, list[Row]] = {}
@@ -159,20 +196,18 @@ def _due_rows(provider_id: int, wanted: int, held: list[str]) -> list[Row]:
 def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:
     now = timezone.now()
     resend_before = now - dt.timedelta(seconds=settings.RESEND_SECONDS)
+    rows: list[Row] = []
     # Verdicts first: they bring matches to an end and let boards grow.
-    verdicts = (
-        Verdict.objects.filter(provider_id=provider_id, tournament_id=tournament)
-        .due(now, resend_before=resend_before)
-        .order_by("pk")
-        .values_list("pk", flat=True)[:wanted]
-    )
-    rows = [Row("v", pk, tournament) for pk in verdicts]
-    if len(rows) < wanted:
-        trials = (
-            Trial.objects.filter(provider_id=provider_id, requests__tournament_id=tournament)
-            .due(now, resend_before=resend_before)
-            .order_by("pk")
-            .values_list("pk", flat=True)[: wanted - len(rows)]
-        )
-        rows += [Row("t", pk, tournament) for pk in trials]
+    kinds: tuple[Kind, ...] = ("v", "t")
+    for kind in kinds:
+        if len(rows) < wanted:
+            ids = statements.due(
+                MODELS[kind],
+                provider_id=provider_id,
+                tournament_id=tournament,
+                now=now,
+                resend_before=resend_before,
+                limit=wanted - len(rows),
+            )
+            rows += [Row(kind, pk, tournament) for pk in ids]
     return rows

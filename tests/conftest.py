@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def _empty_cache() -> None:
     # Counters of attempts would otherwise pass from one test to the next.
     if apps.ready:
+        from arena.services.wire import forget_context
+
         cache.clear()
+        forget_context()
 
 
 @pytest.fixture

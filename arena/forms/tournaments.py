@@ -50,9 +50,7 @@ def _number(label: Any, *, initial: int, low: int, high: int, help_text: Any = "
 class PlanForm(forms.Form):
     """The choices of the plan page. `strict` asks for everything that a draft needs, a name above all."""
 
-    name = forms.CharField(
-        label=_("Name"), max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}), required=False
-    )
+    name = forms.CharField(label=_("Name"), max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     task_set = forms.ChoiceField(label=_("Task set"))
     categories_of = forms.CharField(required=False, widget=forms.HiddenInput)
     categories = forms.MultipleChoiceField(
@@ -144,8 +142,14 @@ class PlanForm(forms.Form):
                 **_parts(PRESETS["audited"]),
             },
         )
-        self.fields["name"].required = strict
+        self.strict = strict
         self._offer()
+
+    def full_clean(self) -> None:
+        # A plan needs no name yet, and a page that asks for one should not call it optional.
+        self.fields["name"].required = self.strict
+        super().full_clean()
+        self.fields["name"].required = True
 
     def _offer(self) -> None:
         self._choices("task_set", [(key, str(row)) for key, row in self.task_sets.items()])

@@ -138,9 +138,10 @@ class Plan:
         return sum(row.calls for row in self.rows if row.role == "judge")
 
     @property
-    def expected_usd(self) -> Decimal:
-        """The sum of what is known; `unpriced` names what is missing from it."""
-        return sum((row.expected_usd or Decimal(0) for row in self.rows), Decimal(0))
+    def expected_usd(self) -> Decimal | None:
+        """The sum of what is known, which `unpriced` says what is missing from; None where nothing is known."""
+        known = [row.expected_usd for row in self.rows if row.calls and row.expected_usd is not None]
+        return None if not known and self.unpriced else sum(known, Decimal(0))
 
     @property
     def worst_usd(self) -> Decimal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from arena.judging.panels import FamilyMember, family_overlaps, panel_shrinks_below_quorum
+from arena.judging.panels import FamilyMember, family_overlaps, is_same_model, panel_shrinks_below_quorum
 
 if TYPE_CHECKING:
     from arena.selectors.plan import Plan
@@ -61,8 +61,8 @@ def _money(plan: Plan) -> Iterator[tuple[str, str]]:
             _("%(names)s have no answer limit (max tokens): their worst case is not known.")
             % {"names": listed(plan.unlimited)},
         )
-    budget = plan.spec.budget_usd
-    if budget is not None and budget < plan.expected_usd:
+    budget, expected = plan.spec.budget_usd, plan.expected_usd
+    if budget is not None and expected is not None and budget < expected:
         yield (
             "small_budget",
             _("The budget of $%(budget).2f is less than the expected cost: the tournament would pause on the way.")
@@ -72,10 +72,14 @@ def _money(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _panel(plan: Plan) -> Iterator[tuple[str, str]]:
     spec = plan.spec
+    labels = {row.model.model_id: row.label for row in reversed(plan.rows)}
     overlaps = family_overlaps(_members(plan, "judge") + _members(plan, "stand_in"), _members(plan, "candidate"))
     families: dict[tuple[str, str], list[str]] = {}
     for overlap in overlaps:
-        families.setdefault((overlap.judge_model_id, overlap.family), []).append(overlap.candidate_model_id)
+        # A judge never sits over its own answers, so it cannot favour itself.
+        if not is_same_model(overlap.judge_model_id, overlap.candidate_model_id):
+            key = labels[overlap.judge_model_id], overlap.family
+            families.setdefault(key, []).append(labels[overlap.candidate_model_id])
     for (judge, family), candidates in families.items():
         yield (
             "family_overlap",
@@ -95,7 +99,7 @@ def _panel(plan: Plan) -> Iterator[tuple[str, str]]:
         max(1, spec.protocol.quorum),
     )
     if shrunk:
-        names = [f"{pair.first_model_id} – {pair.second_model_id}" for pair in shrunk]
+        names = [f"{labels[pair.first_model_id]} – {labels[pair.second_model_id]}" for pair in shrunk]
         yield (
             "below_quorum",
             _("These pairs leave fewer judges than the quorum of %(quorum)d, so no match of theirs can be decided:")
@@ -112,7 +116,7 @@ def _panel(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _members(plan: Plan, role: str) -> list[FamilyMember]:
-    return [FamilyMember(row.label, row.model.family) for row in plan.rows if row.role == role]
+    return [FamilyMember(row.model.model_id, row.model.family) for row in plan.rows if row.role == role]
 
 
 def _files(plan: Plan) -> Iterator[tuple[str, str]]:

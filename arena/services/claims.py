@@ -10,15 +10,17 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, Q
+from django.db.models import F, Q
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.encryption import UnreadableSecret
 from arena.judging.skips import Retry
@@ -26,6 +28,7 @@ from arena.limits import slots
 from arena.llm.pricing import cost_usd
 from arena.models import Call, CallStatus, Provider, Tournament, Trial, Verdict
 from arena.models.calls import PaidCallQuerySet
+from arena.services import known
 from arena.services.attempts import Attempt, Prepared, call_model
 from arena.services.wire import MissingKey, ModelContext, model_context, money
 from arena.services.workers import active_claims, present
@@ -60,6 +63,8 @@ class Slot:
         self.row_id = row.pk
         self.holder = f"{tournament_id}:{self.kind}{row.pk}"
         self._released = False
+        # False once the next call was sent already and this row asks for none.
+        self.wake_at_end = True
 
     def take(self) -> bool:
         """Make sure of the slot: the message may have lain in the broker for longer than the slot was kept."""
@@ -91,30 +96,25 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
     """RUNNING under a fresh token, or None where somebody else was first or the tournament does not run."""
     now = timezone.now()
     token = secrets.token_hex(16)
-    running = Tournament.objects.filter(pk=payer.pk, status=Tournament.Status.RUNNING)
     if payer.budget_usd is None:
-        # A budget set since then must not be passed by a claim that does not know of it.
-        running, reserve_usd = running.filter(budget_usd=None), None
-    changes: dict[str, Any] = {"payer": payer} if isinstance(row, Trial) else {}
-    with transaction.atomic():
+        reserve_usd = None
+    # Without a budget one UPDATE is the whole claim.
+    with transaction.atomic() if payer.budget_usd is not None else nullcontext():
         if payer.budget_usd is not None:
             _reserve(payer, reserve_usd)
-        claimed = (
-            _rows(row)
-            .filter(Exists(running))
-            .claimable(now)
-            .update(
-                status=CallStatus.RUNNING,
-                claim_token=token,
-                worker=present(),
-                lease_until=now + dt.timedelta(seconds=settings.LEASE_SECONDS),
-                reserved_usd=reserve_usd,
-                not_before=None,
-                **changes,
-            )
+        claimed = statements.claim(
+            row,
+            token=token,
+            worker=present(),
+            now=now,
+            lease_until=now + dt.timedelta(seconds=settings.LEASE_SECONDS),
+            payer=payer,
+            reserved_usd=reserve_usd,
         )
         if not claimed:
-            transaction.set_rollback(True)
+            if payer.budget_usd is not None:
+                transaction.set_rollback(True)
+            known.tournament_of.forget(payer.pk)
             return None
     return Claim(row, token, payer, reserve_usd)
 
@@ -166,27 +166,28 @@ def _subject(row: Row) -> dict[str, Any]:
 
 def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt], changes: dict[str, Any]) -> bool:
     """Store what came back. False where the claim was no longer its own: then only the calls are kept."""
+    if context is not None and attempts[-1].completion is not None:
+        # What the answer itself cost; retries and refusals before it are on the books as calls of their own.
+        changes = {**changes, "cost_usd": _bill(attempts[-1], context)[0]}
     with transaction.atomic():
-        own = (
-            _rows(claimed.row)
-            .filter(claim_token=claimed.token, status=CallStatus.RUNNING)
-            .update(claim_token="", lease_until=None, reserved_usd=None, dispatched_at=None, **changes)
+        own = statements.settle(
+            claimed.row,
+            token=claimed.token,
+            changes={"claim_token": "", "lease_until": None, "reserved_usd": None, "dispatched_at": None, **changes},
         )
         calls = [_call(claimed, context, attempt, late=not own) for attempt in attempts if context is not None]
-        Call.objects.bulk_create(calls)
+        for call in calls:
+            statements.insert_call(call)
         if claimed.reserved_usd is not None:
             _book(claimed, calls)
-    return bool(own)
+    return own
 
 
-def back_to_queue(retry: Retry) -> dict[str, Any]:
+def back_to_queue(retry: Retry, row: Row) -> dict[str, Any]:
     """The changes that send a row back, to be settled like any other outcome."""
-    counter = {"waits": F("waits") + 1} if retry.is_wait else {"failures": F("failures") + 1}
-    return {
-        "status": CallStatus.QUEUED,
-        "not_before": timezone.now() + dt.timedelta(seconds=retry.delay_s),
-        **counter,
-    }
+    counter = {"waits": row.waits + 1} if retry.is_wait else {"failures": row.failures + 1}
+    not_before = timezone.now() + dt.timedelta(seconds=retry.delay_s)
+    return {"status": CallStatus.QUEUED, "not_before": not_before, **counter}
 
 
 def _book(claimed: Claim, calls: list[Call]) -> None:
@@ -271,4 +272,6 @@ def run_in_slot(work: Work, slot: Slot) -> bool:
     # The answer is in: the next call may leave while this one is stored.
     slot.release()
     wake([slot.provider_id])
-    return settle(claimed, context, attempts, work.changes(attempts[-1]))
+    changes = work.changes(attempts[-1])
+    slot.wake_at_end = changes["status"] == CallStatus.QUEUED
+    return settle(claimed, context, attempts, changes)

@@ -12,14 +12,16 @@ from dataclasses import asdict
 from django.db import transaction
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging import ballots as pure
 from arena.judging.panels import ReplacementJudge, may_judge, stand_ins_due
 from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
-from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Jury, Match, Verdict
+from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import steps
+from arena.services import known, steps
+from arena.services.known import Panel
 from arena.services.wire import attachments_of
 
 FINISHED = [CallStatus.SUCCEEDED, CallStatus.FAILED]
@@ -31,12 +33,11 @@ def begin_judging(match_id: int) -> None:
         match = _locked(match_id)
         if match is None or match.status != Match.Status.WAITING or not _trials_finished(match):
             return
-        jury = Jury.objects.get(tournament_id=match.tournament_id, primary=True)
-        protocol = Protocol.from_json(jury.protocol)
+        panel = known.panel_of(match.tournament_id)
         if not _both_answered(match):
-            _resolve(match, Match.Status.VOID, forced_tie=protocol.on_skip == "forced_tie")
-        elif not _open_ballots(match, jury, protocol):
-            _decide(match, jury, protocol)
+            _resolve(match, Match.Status.VOID, forced_tie=panel.protocol.on_skip == "forced_tie")
+        elif not _open_ballots(match, panel):
+            _decide(match, panel, _ballots_of(match, panel))
     if match.status not in {Match.Status.WAITING, Match.Status.JUDGING}:
         steps.complete_when_done(match.step_id)
 
@@ -44,27 +45,41 @@ def begin_judging(match_id: int) -> None:
 def decide_when_complete(match_id: int) -> None:
     """Reconcile, call stand-ins, or decide, once no verdict of the match is outstanding."""
     # Cheap and without a lock: whoever commits last sees all others' commits, and goes on.
-    if Verdict.objects.filter(match_id=match_id).unfinished().exists():
+    if statements.has_unfinished_verdicts(match_id):
         return
     with transaction.atomic():
         match = _locked(match_id)
         if match is None or match.status != Match.Status.JUDGING:
             return
-        if Verdict.objects.filter(match_id=match_id).unfinished().exists():
+        if statements.has_unfinished_verdicts(match_id):
             return
-        jury = Jury.objects.get(tournament_id=match.tournament_id, primary=True)
-        protocol = Protocol.from_json(jury.protocol)
-        _reconcile(match, jury, protocol)
-        if not _call_stand_ins(match, jury, protocol):
-            _decide(match, jury, protocol)
+        panel = known.panel_of(match.tournament_id)
+        ballots = _ballots_of(match, panel)
+        _reconcile(match, panel, ballots)
+        if not _call_stand_ins(match, panel, ballots):
+            _decide(match, panel, ballots)
     if match.status != Match.Status.JUDGING:
         steps.complete_when_done(match.step_id)
+
+
+NEEDED = (
+    "status",
+    "sequence",
+    "tournament_id",
+    "step_id",
+    "sample_id",
+    "first__snapshot",
+    "second__snapshot",
+    "first_trial__status",
+    "second_trial__status",
+)
 
 
 def _locked(match_id: int) -> Match | None:
     return (
         Match.objects.select_for_update(of=("self",))
-        .select_related("sample", "first", "second", "first_trial", "second_trial", "tournament")
+        .select_related("first", "second", "first_trial", "second_trial")
+        .only(*NEEDED)
         .filter(pk=match_id)
         .first()
     )
@@ -79,26 +94,26 @@ def _both_answered(match: Match) -> bool:
 
 
 def _resolve(match: Match, status: str, *, forced_tie: bool = False) -> None:
-    match.status, match.forced_tie, match.decided_at = status, forced_tie, timezone.now()
-    match.save(update_fields=["status", "forced_tie", "decided_at"])
+    match.status = status
+    statements.update(match, {"status": status, "forced_tie": forced_tie, "decided_at": timezone.now()})
 
 
-def _open_ballots(match: Match, jury: Jury, protocol: Protocol) -> bool:
+def _open_ballots(match: Match, panel: Panel) -> bool:
     """Ballots for the panel and verdicts for those that may sit. False where nobody may."""
-    judges = list(jury.judges.filter(replacement=False).select_related("language_model"))
-    file_types = {file.content_type for file in attachments_of(match.sample).values()}
-    Ballot.objects.bulk_create(
-        [
-            Ballot(jury=jury, match=match, judge=judge, status=_seat_of(judge, match, file_types, protocol))
-            for judge in judges
-        ],
-        ignore_conflicts=True,
+    types = _file_types(match)
+    ballots = Ballot.objects.bulk_create(
+        Ballot(jury=panel.jury, match=match, judge=judge, status=_seat_of(judge, match, types, panel.protocol))
+        for judge in panel.primary
     )
-    opened = _open_verdicts(match, jury, protocol)
+    opened = _open_verdicts(match, panel, [ballot for ballot in ballots if ballot.status == Ballot.Status.PENDING])
     if opened:
         match.status = Match.Status.JUDGING
-        match.save(update_fields=["status"])
+        statements.update(match, {"status": match.status})
     return opened
+
+
+def _file_types(match: Match) -> set[str]:
+    return {file.content_type for file in attachments_of(known.sample_of(match.sample_id)).values()}
 
 
 def _seat_of(judge: Judge, match: Match, file_types: set[str], protocol: Protocol) -> str:
@@ -112,102 +127,95 @@ def _reads(judge: Judge, file_types: set[str], protocol: Protocol) -> bool:
     return reads_as_judge(judge.language_model, file_types, protocol)
 
 
-def _open_verdicts(match: Match, jury: Jury, protocol: Protocol) -> bool:
-    """A queued verdict for each seat order of each pending ballot that has none yet."""
-    pending = list(
-        Ballot.objects.filter(jury=jury, match=match, status=Ballot.Status.PENDING, verdicts=None).select_related(
-            "judge__language_model"
-        )
-    )
+def _open_verdicts(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
+    """A queued verdict for each seat order of these ballots."""
+    seed = known.tournament_of(match.tournament_id).seed
     orders = [
         Verdict.SeatOrder.FIRST_IN_A if first_in_a else Verdict.SeatOrder.SECOND_IN_A
-        for first_in_a in seat_plan(protocol, seed=match.tournament.seed, sequence=match.sequence)
+        for first_in_a in seat_plan(panel.protocol, seed=seed, sequence=match.sequence)
     ]
+    providers = {ballot.pk: panel.judge(ballot.judge_id).language_model.provider_id for ballot in ballots}
     Verdict.objects.bulk_create(
-        [
-            Verdict(
-                ballot=ballot,
-                match=match,
-                tournament_id=match.tournament_id,
-                provider_id=ballot.judge.language_model.provider_id,
-                seat_order=order,
-            )
-            for ballot in pending
-            for order in orders
-        ],
-        ignore_conflicts=True,
+        Verdict(
+            ballot=ballot,
+            match=match,
+            tournament_id=match.tournament_id,
+            provider_id=providers[ballot.pk],
+            seat_order=order,
+        )
+        for ballot in ballots
+        for order in orders
     )
-    wake(
-        ballot.judge.language_model.provider_id
-        for ballot in pending
-        if ballot.judge.language_model.provider_id is not None
-    )
-    return bool(pending)
+    wake(provider for provider in providers.values() if provider is not None)
+    return bool(ballots)
 
 
-def _reconcile(match: Match, jury: Jury, protocol: Protocol) -> None:
-    pending = list(
-        Ballot.objects.filter(jury=jury, match=match, status=Ballot.Status.PENDING).prefetch_related("verdicts")
-    )
-    for ballot in pending:
-        seats: list[pure.Vote | ErrorCode] = [
-            pure.Vote(verdict.vote) if verdict.vote else ErrorCode(verdict.error_code or ErrorCode.OTHER)
-            for verdict in sorted(ballot.verdicts.all(), key=lambda verdict: verdict.seat_order)
-        ]
-        result = pure.reconcile(seats, protocol)
+def _ballots_of(match: Match, panel: Panel) -> list[Ballot]:
+    return list(Ballot.objects.filter(jury=panel.jury, match=match).order_by("pk"))
+
+
+def _reconcile(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
+    seats: dict[int, list[pure.Vote | ErrorCode]] = {}
+    verdicts = Verdict.objects.filter(match=match).order_by("ballot", "seat_order")
+    for ballot_id, vote, error_code in verdicts.values_list("ballot_id", "vote", "error_code"):
+        word = pure.Vote(vote) if vote else ErrorCode(error_code or ErrorCode.OTHER)
+        seats.setdefault(ballot_id, []).append(word)
+    for ballot in ballots:
+        if ballot.status != Ballot.Status.PENDING:
+            continue
+        result = pure.reconcile(seats[ballot.pk], panel.protocol)
         ballot.status = result.status.value
         ballot.vote = result.vote.value if result.vote else ""
         ballot.flipped, ballot.flip_kind = result.flipped, result.flip_kind or ""
-    Ballot.objects.bulk_update(pending, ["status", "vote", "flipped", "flip_kind"])
+        changed = ("status", "vote", "flipped", "flip_kind")
+        statements.update(ballot, {name: getattr(ballot, name) for name in changed})
 
 
-def _pure_ballots(match: Match, jury: Jury) -> tuple[list[pure.Ballot], dict[int, Ballot]]:
-    rows = list(Ballot.objects.filter(jury=jury, match=match).select_related("judge", "replaces"))
+def _pure_ballots(panel: Panel, ballots: list[Ballot]) -> list[pure.Ballot]:
+    judges = {ballot.pk: ballot.judge_id for ballot in ballots}
     # A stand-in sits after the whole primary panel, in the order of the replacement list.
-    ballots = [
+    after_panel = len(panel.judges)
+    return [
         pure.Ballot(
             judge_id=row.judge_id,
-            position=row.judge.position + (10_000 if row.judge.replacement else 0),
+            position=judge.position + (after_panel if judge.replacement else 0),
             status=pure.BallotStatus(row.status),
             vote=pure.Vote(row.vote) if row.vote else None,
-            replaces=row.replaces.judge_id if row.replaces else None,
+            replaces=judges[row.replaces_id] if row.replaces_id else None,
         )
-        for row in rows
+        for row, judge in ((row, panel.judge(row.judge_id)) for row in ballots)
     ]
-    return ballots, {row.judge_id: row for row in rows}
 
 
-def _call_stand_ins(match: Match, jury: Jury, protocol: Protocol) -> bool:
-    replacements = list(jury.judges.filter(replacement=True).select_related("language_model"))
-    if not replacements:
+def _call_stand_ins(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
+    if not panel.replacements:
         return False
-    file_types = {file.content_type for file in attachments_of(match.sample).values()}
-    ballots, rows = _pure_ballots(match, jury)
+    types = _file_types(match)
     due = stand_ins_due(
-        ballots,
+        _pure_ballots(panel, ballots),
         [
             ReplacementJudge(
                 judge.pk,
                 judge.snapshot["model_id"],
                 judge.position,
-                reads_input=_reads(judge, file_types, protocol),
+                reads_input=_reads(judge, types, panel.protocol),
             )
-            for judge in replacements
+            for judge in panel.replacements
         ],
         first_model_id=match.first.snapshot["model_id"],
         second_model_id=match.second.snapshot["model_id"],
     )
-    Ballot.objects.bulk_create(
-        [Ballot(jury=jury, match=match, judge_id=due_one.judge_id, replaces=rows[due_one.replaces]) for due_one in due]
+    rows = {ballot.judge_id: ballot for ballot in ballots}
+    opened = Ballot.objects.bulk_create(
+        Ballot(jury=panel.jury, match=match, judge_id=one.judge_id, replaces=rows[one.replaces]) for one in due
     )
-    return _open_verdicts(match, jury, protocol) if due else False
+    return _open_verdicts(match, panel, opened) if opened else False
 
 
-def _decide(match: Match, jury: Jury, protocol: Protocol) -> None:
-    ballots, _ = _pure_ballots(match, jury)
-    result = pure.decide(ballots, protocol)
+def _decide(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
+    result = pure.decide(_pure_ballots(panel, ballots), panel.protocol)
     Decision.objects.create(
-        jury=jury,
+        jury=panel.jury,
         match=match,
         outcome=DecisionOutcome(result.outcome.value),
         reason=result.reason.value,

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging.metrics import characters, markdown_density
 from arena.judging.skips import TRIAL_LIMITS, Retry, next_step, trial_skip_code
@@ -17,7 +18,7 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.models import CallStatus, Match, Tournament, Trial
-from arena.services import matches, tournaments
+from arena.services import known, matches, tournaments
 from arena.services.attempts import Attempt, Prepared
 from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
 from arena.services.texts import storable
@@ -32,15 +33,19 @@ from arena.services.wire import (
 
 
 def run_trial(trial_id: int, tournament_id: int) -> None:
-    """Claim, call, settle, and bring forward the matches that waited for it."""
-    trial = Trial.objects.select_related("sample").filter(pk=trial_id).first()
+    """Claim, call, settle, and bring forward the matches that waited for it.
+
+    The tournament it was sent for pays. If that one stands still, the claim fails, and the dispatcher sends the
+    trial for another one that wants it.
+    """
+    trial = statements.load_trial(trial_id)
     if trial is None or trial.provider_id is None:
         return
     with Slot(trial, tournament_id) as slot:
-        payer = _payer(trial, tournament_id) if slot.take() else None
-        if payer is not None and _run(trial, payer, slot):
+        if slot.take() and _run(trial, known.tournament_of(tournament_id), slot):
             advance_matches(trial.pk)
-    wake([trial.provider_id])
+    if slot.wake_at_end:
+        wake([trial.provider_id])
 
 
 def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
@@ -59,19 +64,11 @@ def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
         return False
 
 
-def _payer(trial: Trial, tournament_id: int) -> Tournament | None:
-    """A running tournament that wants the trial: the one it was sent for, if that still runs."""
-    wanting = list(
-        Tournament.objects.filter(trial_requests__trial=trial, status=Tournament.Status.RUNNING).order_by("pk")
-    )
-    return next((wanted for wanted in wanting if wanted.pk == tournament_id), wanting[0] if wanting else None)
-
-
 def prepare(trial: Trial, context: ModelContext) -> tuple[Prepared, Decimal | None]:
-    assert trial.sample is not None
-    language_model = context.language_model
-    files = attachments_of(trial.sample)
-    messages = chat_messages(candidate_messages(trial.sample.messages, language_model.system_prompt), files)
+    assert trial.sample_id is not None
+    sample, language_model = known.sample_of(trial.sample_id), context.language_model
+    files = attachments_of(sample)
+    messages = chat_messages(candidate_messages(sample.messages, language_model.system_prompt), files)
     request = ChatRequest(
         model_id=language_model.model_id,
         messages=messages,
@@ -103,7 +100,7 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
             draw=random.random(),  # noqa: S311 - jitter
         )
         if isinstance(step, Retry):
-            return back_to_queue(step)
+            return back_to_queue(step, trial)
         return {
             **_ended(CallStatus.FAILED),
             **_measures(completion),
@@ -136,7 +133,7 @@ def _failure(trial: Trial, error: LLMError) -> dict[str, Any]:
     )
     kept = {"error": storable(error.message), "partial_answer": storable(error.partial_text)}
     if isinstance(step, Retry):
-        return {**back_to_queue(step), **kept}
+        return {**back_to_queue(step, trial), **kept}
     usage = error.usage
     return {
         **_ended(CallStatus.FAILED),
@@ -174,8 +171,11 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 def advance_matches(trial_id: int) -> None:
     """Bring forward every match that waits for this trial. Safe to repeat."""
-    waiting = Match.objects.filter(
-        Q(first_trial=trial_id) | Q(second_trial=trial_id), status=Match.Status.WAITING
-    ).values_list("pk", flat=True)
-    for match_id in waiting:
+    finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
+    ready = Match.objects.filter(
+        Q(first_trial=trial_id, second_trial__status__in=finished)
+        | Q(second_trial=trial_id, first_trial__status__in=finished),
+        status=Match.Status.WAITING,
+    )
+    for match_id in list(ready.order_by().values_list("pk", flat=True)):
         matches.begin_judging(match_id)

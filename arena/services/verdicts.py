@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import wake
 from arena.judging.ballots import seat_vote
 from arena.judging.prompts import JudgePrompt, judge_messages, repair_messages, with_schema
@@ -29,11 +30,11 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.models import CallStatus, Verdict
-from arena.services import matches, tournaments
+from arena.services import known, matches, tournaments
 from arena.services.attempts import Attempt, Prepared
 from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
 from arena.services.texts import storable
-from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money
+from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money, with_pdf_text
 
 RAW_CHARACTER_CAP = 100_000
 
@@ -48,34 +49,24 @@ class JudgeCall:
 
 def run_verdict(verdict_id: int, _tournament_id: int) -> None:
     """Claim, call, settle, and decide the match if this was its last verdict."""
-    verdict = (
-        Verdict.objects.select_related(
-            "ballot__judge",
-            "ballot__jury",
-            "tournament",
-            "match__sample",
-            "match__first_trial",
-            "match__second_trial",
-        )
-        .filter(pk=verdict_id)
-        .first()
-    )
+    verdict = statements.load_verdict(verdict_id)
     if verdict is None or verdict.provider_id is None:
         return
     with Slot(verdict, verdict.tournament_id) as slot:
         if slot.take() and _run(verdict, slot):
             matches.decide_when_complete(verdict.match_id)
-    wake([verdict.provider_id])
+    if slot.wake_at_end:
+        wake([verdict.provider_id])
 
 
 def _run(verdict: Verdict, slot: Slot) -> bool:
-    protocol = Protocol.from_json(verdict.ballot.jury.protocol)
+    protocol = known.protocol_of(verdict.ballot.jury_id)
     prompt = judge_prompt(verdict, protocol)
     call = JudgeCall(verdict, protocol, cut=prompt.truncated_a or prompt.truncated_b)
     work = Work(
         row=verdict,
-        payer=verdict.tournament,
-        language_model_id=verdict.ballot.judge.language_model_id,
+        payer=known.tournament_of(verdict.tournament_id),
+        language_model_id=known.judge_model_of(verdict.ballot.judge_id),
         prepare=partial(_prepare, call, prompt),
         changes=partial(_changes, call),
         unprepared=partial(_failed, ErrorCode.OTHER),
@@ -88,33 +79,35 @@ def _run(verdict: Verdict, slot: Slot) -> bool:
 
 
 def judge_prompt(verdict: Verdict, protocol: Protocol) -> JudgePrompt:
-    match = verdict.match
+    match, sample = verdict.match, known.sample_of(verdict.match.sample_id)
     assert match.first_trial is not None
     assert match.second_trial is not None
     answers = [match.first_trial.answer, match.second_trial.answer]
     if verdict.seat_order == Verdict.SeatOrder.SECOND_IN_A:
         answers.reverse()
     return judge_messages(
-        sample_messages=match.sample.messages,
+        sample_messages=sample.messages,
         answer_a=answers[0],
         answer_b=answers[1],
         protocol=protocol,
         # The same for both orders and all judges: they differ in nothing but the seats.
-        fence_seed=f"{verdict.tournament.seed}:{match.sequence}",
-        reference=match.sample.reference or None,
-        sample_criteria=match.sample.criteria or None,
+        fence_seed=f"{known.tournament_of(verdict.tournament_id).seed}:{match.sequence}",
+        reference=sample.reference or None,
+        sample_criteria=sample.criteria or None,
     )
 
 
 def _prepare(call: JudgeCall, prompt: JudgePrompt, context: ModelContext) -> tuple[Prepared, Decimal | None]:
     verdict, language = call.verdict, call.protocol.language
-    files = attachments_of(verdict.match.sample)
+    files = attachments_of(known.sample_of(verdict.match.sample_id))
     messages = prompt.messages
     if verdict.repairs:
         problem = parse_verdict(verdict.raw, refusal=None, finish_reason=verdict.finish_reason or None)
         if isinstance(problem, VerdictError):
             messages = repair_messages(messages, reply=verdict.raw, error=problem, language=language)
     language_model = context.language_model
+    if call.protocol.pdf_as_text and language_model.pdf_input == "none":
+        messages = with_pdf_text(messages, files)
     plain = chat_messages(with_schema(messages, language), files)
     request = ChatRequest(
         model_id=language_model.model_id,
@@ -196,5 +189,5 @@ def _failure(call: JudgeCall, error: LLMError) -> dict[str, Any]:
         retry_after_s=error.retry_after_s,
     )
     if isinstance(step, Retry):
-        return {**back_to_queue(step), "error": storable(error.message)}
+        return {**back_to_queue(step, verdict), "error": storable(error.message)}
     return _failed(verdict_error_code(step.code), error.message)

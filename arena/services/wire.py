@@ -8,14 +8,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
 from arena.encryption import decrypt
+from arena.ingest import read_pdf
 from arena.llm.messages import ChatMessage, Endpoint, FilePart, ImagePart, Part, TextPart
 from arena.models import Attachment, LanguageModel, Price, Provider, Sample
+from arena.services import known
 
 CONTEXT_SECONDS = 5.0
 
@@ -78,6 +81,7 @@ def forget_context(language_model_id: int | None = None) -> None:
     with _contexts_lock:
         if language_model_id is None:
             _contexts.clear()
+            known.forget()
         else:
             _contexts.pop(language_model_id, None)
 
@@ -159,6 +163,40 @@ def chat_messages(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Att
         extra = {key: value for key, value in message.items() if key not in {"role", "content"}}
         result.append(ChatMessage(str(message["role"]), parts, extra))
     return tuple(result)
+
+
+def with_pdf_text(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment]) -> list[dict[str, Any]]:
+    """For a judge that takes no files: the text of each PDF in its place, marked as extracted."""
+    result = []
+    for message in messages:
+        content = message["content"]
+        if not isinstance(content, str):
+            content = [_as_text(part, files) for part in content]
+        result.append({**message, "content": content})
+    return result
+
+
+def _as_text(part: Mapping[str, Any], files: Mapping[str, Attachment]) -> Mapping[str, Any]:
+    attachment = files.get(part.get("path", "")) if part.get("type") == "file_ref" else None
+    if attachment is None or attachment.content_type != "application/pdf":
+        return part
+    name = str(part["path"]).rpartition("/")[2]
+    return {
+        "type": "text",
+        "text": f"[Text extracted from {name}; the file itself is not shown]\n{pdf_text(attachment)}",
+    }
+
+
+@lru_cache(maxsize=64)
+def _pdf_text(path: str) -> str:
+    report = read_pdf(Path(path))
+    if report.problem is not None:
+        raise OSError(f"The text of {path} cannot be read: {report.problem}")
+    return report.text
+
+
+def pdf_text(attachment: Attachment) -> str:
+    return _pdf_text(attachment.file.path)
 
 
 def candidate_messages(sample_messages: Sequence[Mapping[str, Any]], system_prompt: str) -> list[Mapping[str, Any]]:

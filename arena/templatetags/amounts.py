@@ -40,3 +40,11 @@ def milliseconds(value: float | None) -> str:
     if value < 1000:
         return _("%(n)d ms") % {"n": round(value)}
     return _("%(n)s s") % {"n": number_format(round(value / 1000, 1), decimal_pos=1)}
+
+
+@register.filter
+def price(value: Decimal) -> str:
+    """A price to the last place it has: $0.6, not $0.600000."""
+    exact = format(value.normalize(), "f")
+    places = len(exact.partition(".")[2])
+    return f"${number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True)}"

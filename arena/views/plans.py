@@ -23,7 +23,8 @@ def tournament_plan(request: TeamRequest) -> HttpResponse:
     if request.method != "POST":
         form = PlanForm(team=request.team, task_set=request.GET.get("task_set", ""))
         return _page(request, form, None)
-    action = request.POST.get("action", "update")
+    # htmx sends the button that was pressed last along with a change, which must not save anything.
+    action = "update" if request.htmx else request.POST.get("action", "update")
     form = PlanForm(request.POST, team=request.team, strict=action in STRICT)
     plan = plan_of(form.spec()) if form.is_valid() else None
     if action not in STRICT:
@@ -75,6 +76,6 @@ def _page(request: TeamRequest, form: PlanForm, plan: Plan | None, *, status: in
         "title": _("Plan a tournament"),
     }
     template = "arena/tournaments/plan.html"
-    if request.htmx and request.method == "POST" and status != UNPROCESSABLE:
+    if request.htmx and request.method == "POST":
         template = "arena/tournaments/_plan_update.html"
     return render(request, template, context, status=status)

@@ -24,7 +24,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     )
     yield from _table(plan)
     worst = _dollars(plan.worst_usd) if plan.is_bounded else "not known"
-    yield f"  expected {_dollars(plan.expected_usd)}, worst case {worst}, budget {_budget(spec.budget_usd)}"
+    least = "at least " if plan.unpriced and plan.expected_usd is not None else ""
+    yield f"  expected {least}{_dollars(plan.expected_usd)}, worst case {worst}, budget {_budget(spec.budget_usd)}"
     for warning in plan.warnings:
         yield f"  {'note' if warning.kind == 'note' else 'WARNING'}: {warning.sentence}"
 
@@ -76,7 +77,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "answers_to_generate": plan.trials_to_generate,
         "answers_cached": plan.trials_cached,
         "judge_calls": plan.judge_calls,
-        "expected_usd": str(plan.expected_usd),
+        "expected_usd": None if plan.expected_usd is None else str(plan.expected_usd),
         "worst_case_usd": str(plan.worst_usd) if plan.is_bounded else None,
         "budget_usd": None if plan.spec.budget_usd is None else str(plan.spec.budget_usd),
         "unpriced": plan.unpriced,

@@ -22,7 +22,9 @@ class Standing:
     inconclusive: int
     void: int
     calls: int
+    # The sum of what is known, and how many calls it lacks.
     cost_usd: Decimal
+    unpriced: int
 
     @property
     def resolved(self) -> int:
@@ -33,14 +35,19 @@ class Standing:
         parts += [
             f"{count} {name}" for count, name in ((self.inconclusive, "inconclusive"), (self.void, "void")) if count
         ]
-        return ", ".join([*parts, f"{self.calls} calls", f"${self.cost_usd:.4f}"])
+        cost = "cost unknown" if self.unpriced and not self.cost_usd else f"${self.cost_usd:.4f}"
+        if self.unpriced and self.cost_usd:
+            cost += f" and {self.unpriced} calls of unknown cost"
+        return ", ".join([*parts, f"{self.calls} calls", cost])
 
 
 def standing_of(tournament: Tournament) -> Standing:
     counts: dict[str, int] = dict(
         Match.objects.filter(tournament=tournament).order_by().values_list("status").annotate(count=Count("pk"))
     )
-    paid = Call.objects.filter(tournament=tournament).aggregate(calls=Count("pk"), cost=Sum("cost_usd"))
+    paid = Call.objects.filter(tournament=tournament).aggregate(
+        calls=Count("pk"), priced=Count("cost_usd"), cost=Sum("cost_usd")
+    )
     return Standing(
         total=sum(counts.values()),
         decided=counts.get(Match.Status.DECIDED, 0),
@@ -48,6 +55,7 @@ def standing_of(tournament: Tournament) -> Standing:
         void=counts.get(Match.Status.VOID, 0) + counts.get(Match.Status.WITHDRAWN, 0),
         calls=paid["calls"],
         cost_usd=paid["cost"] or Decimal(0),
+        unpriced=paid["calls"] - paid["priced"],
     )
 
 

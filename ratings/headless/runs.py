@@ -21,7 +21,7 @@ from ratings.headless.match_log import LogError, MatchLog
 from ratings.headless.progress import Progress
 from ratings.headless.results import Files
 from ratings.headless.teams import team_for
-from ratings.headless.watch import Hands, hand_over, see_through
+from ratings.headless.watch import Hands, see_through
 from ratings.headless.yaml_tree import ConfigError
 
 Say = Callable[[str], None]
@@ -92,8 +92,6 @@ def carry_out(tournament: Tournament, *, folder: Path, out: TextIO) -> Outcome:
 def _work(tournament: Tournament, log: MatchLog, progress: Progress) -> None:
     with Interrupts() as interrupts, Hands(progress.say) as hands:
         _set_going(tournament)
-        if not hands.are_ours:
-            hand_over(tournament)
         see_through(tournament, hands=hands, log=log, progress=progress, interrupts=interrupts)
 
 

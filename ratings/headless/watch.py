@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Self
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 
 from arena.embedded import AlreadyRunning, EmbeddedWorker
@@ -69,14 +68,6 @@ class Hands:
             self._say(sentence)
 
 
-def hand_over(tournament: Tournament) -> None:
-    """What this process took for sent lies in a broker that only it can see: let the other worker send it anew."""
-    queued = {"status": CallStatus.QUEUED}
-    Verdict.objects.filter(~Q(dispatched_at=None), tournament=tournament, **queued).update(dispatched_at=None)
-    trials = Trial.objects.filter(~Q(dispatched_at=None), requests__tournament=tournament, **queued)
-    Trial.objects.filter(pk__in=trials.values("pk")).update(dispatched_at=None)
-
-
 def see_through(
     tournament: Tournament, *, hands: Hands, log: MatchLog, progress: Progress, interrupts: Interrupts
 ) -> None:
@@ -121,5 +112,5 @@ def calls_in_flight(tournament: Tournament) -> int:
     now = timezone.now()
     verdicts = Verdict.objects.filter(tournament=tournament, status=CallStatus.RUNNING)
     trials = Trial.objects.filter(payer=tournament, status=CallStatus.RUNNING)
-    alive = verdicts.exclude(pk__in=verdicts.claimable(now).values("pk")).count()
-    return alive + trials.exclude(pk__in=trials.claimable(now).values("pk")).count()
+    alive = verdicts.exclude(pk__in=Verdict.objects.lost(now).values("pk")).count()
+    return alive + trials.exclude(pk__in=Trial.objects.lost(now).values("pk")).count()

@@ -16,6 +16,7 @@ from django.db.migrations.executor import MigrationExecutor
 from arena.models import Tournament
 from arena.selectors.plan import Plan
 from arena.services import workers
+from ratings.headless.board_text import board_lines
 from ratings.headless.endings import EXIT_CODES, Exit
 from ratings.headless.plan_text import plan_json, plan_lines
 from ratings.headless.runs import Outcome, begin, carry_out, planned, to_resume
@@ -91,7 +92,7 @@ class Command(BaseCommand):
         return False
 
     def _conclude(self, outcome: Outcome, options: dict[str, Any]) -> Exit:
-        for line in _board_lines(outcome.board):
+        for line in board_lines(outcome.board):
             self._say(line)
         self._say(outcome.ending.sentence)
         for path in (outcome.files.matches, outcome.files.manifest, outcome.files.board):
@@ -131,25 +132,6 @@ def _check_database() -> None:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise ConfigError(["The database is not set up for this version. Run: manage.py migrate"])
-
-
-def _board_lines(board: dict[str, Any]) -> list[str]:
-    rows = board["ratings"]
-    width = max((len(row["model"]) for row in rows), default=0)
-    table = [f"  {row['model'].ljust(width)}  {_rated(row)}  {_counted(row)}" for row in rows]
-    return [board["verdict"], *table]
-
-
-def _rated(row: dict[str, Any]) -> str:
-    if row["rating"] is None:
-        return "   not rated           "
-    ends = [row["confidence_interval"][end] for end in ("lower", "upper")]
-    low, high = ("open" if end is None else f"{end:.0f}" for end in ends)
-    return f"{row['rating']:7.0f}  {low:>5} to {high:<5}"
-
-
-def _counted(row: dict[str, Any]) -> str:
-    return f"{row['wins']} won, {row['losses']} lost, {row['ties']} tied"
 
 
 def _summary(outcome: Outcome) -> dict[str, Any]:

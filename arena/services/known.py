@@ -1,0 +1,92 @@
+"""Rows that calls read again and again and that do not change while a tournament runs, kept in the process.
+
+A call costs milliseconds of CPU, and joining the same protocol, judge and sample for each of thousands would
+be most of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from django.db.models import QuerySet
+
+from arena.judging.protocol import Protocol
+from arena.models import Judge, Jury, Sample, Tournament
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+MOST_KEPT = 2000
+
+
+class Kept(Generic[K, V]):
+    """A bounded cache; what may change carries an age after which it is read anew."""
+
+    def __init__(self, load: Callable[[K], V], *, seconds: float | None = None) -> None:
+        self._load, self._seconds = load, seconds
+        self._values: dict[K, tuple[float, V]] = {}
+
+    def __call__(self, key: K) -> V:
+        now = time.monotonic()
+        found = self._values.get(key)
+        if found is not None and (self._seconds is None or now - found[0] < self._seconds):
+            return found[1]
+        value = self._load(key)
+        if len(self._values) >= MOST_KEPT:
+            self._values.clear()
+        self._values[key] = (now, value)
+        return value
+
+    def forget(self, key: K | None = None) -> None:
+        if key is None:
+            self._values.clear()
+        else:
+            self._values.pop(key, None)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The primary jury of a tournament, which is settled when the tournament is created."""
+
+    jury: Jury
+    protocol: Protocol
+    judges: tuple[Judge, ...]
+
+    @property
+    def primary(self) -> list[Judge]:
+        return [judge for judge in self.judges if not judge.replacement]
+
+    @property
+    def replacements(self) -> list[Judge]:
+        return [judge for judge in self.judges if judge.replacement]
+
+    def judge(self, judge_id: int) -> Judge:
+        return next(judge for judge in self.judges if judge.pk == judge_id)
+
+
+def _read_panel(tournament_id: int) -> Panel:
+    jury = Jury.objects.get(tournament=tournament_id, primary=True)
+    return Panel(jury, Protocol.from_json(jury.protocol), tuple(jury.judges.select_related("language_model")))
+
+
+def _samples() -> QuerySet[Sample]:
+    return Sample.objects.only("pk", "messages", "reference", "criteria", "input_hash")
+
+
+protocol_of: Kept[int, Protocol] = Kept(
+    lambda jury_id: Protocol.from_json(Jury.objects.values_list("protocol", flat=True).get(pk=jury_id))
+)
+judge_model_of: Kept[int, int] = Kept(
+    lambda judge_id: Judge.objects.values_list("language_model_id", flat=True).get(pk=judge_id)
+)
+panel_of: Kept[int, Panel] = Kept(_read_panel)
+sample_of: Kept[int, Sample] = Kept(lambda sample_id: _samples().get(pk=sample_id))
+# Seed and team never change; a budget may, and a claim checks what matters of it in its own UPDATE.
+tournament_of: Kept[int, Tournament] = Kept(lambda pk: Tournament.objects.get(pk=pk), seconds=2.0)
+
+
+def forget() -> None:
+    for kept in (protocol_of, judge_model_of, panel_of, sample_of, tournament_of):
+        kept.forget()
