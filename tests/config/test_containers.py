@@ -186,7 +186,7 @@ def command_of(role: str) -> list[str]:
 def test_the_options_of_the_site_are_understood() -> None:
     program, *options = command_of("web")
     assert (PROGRAMS / program).exists()
-    from gunicorn.config import Config
+    from gunicorn.config import Config  # type: ignore[import-untyped]
 
     parser = Config().parser()
     parsed = parser.parse_args(options)
