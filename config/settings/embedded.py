@@ -44,7 +44,7 @@ CELERY_BROKER_URL = "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.05}
 CELERY_BEAT_SCHEDULE = {}
 RECONCILE_SECONDS = 2
-REFIT_SECONDS = 5
+REFIT_SECONDS = 10
 # More threads than calls in flight: one stores an answer while another waits for the next.
 WORKER_THREADS = env.integer("WORKER_THREADS", 40, minimum=1)
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=False)

@@ -45,7 +45,11 @@ class Player:
 
     def run(self, *arguments: str) -> str:
         process = self.start(*arguments)
-        output, _ = process.communicate(timeout=120)
+        try:
+            output, _ = process.communicate(timeout=120)
+        finally:
+            # Nothing of a test that failed or was interrupted goes on by itself.
+            process.kill()
         assert process.returncode == 0
         return output
 
