@@ -7,6 +7,7 @@ the row. So a lost message costs a few seconds (the reconciler sends again), and
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from arena.models import Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 TASKS: dict[Kind, str] = {"t": "arena.tasks.run_trial_task", "v": "arena.tasks.run_verdict_task"}
 MODELS: dict[Kind, type[Trial] | type[Verdict]] = {"t": Trial, "v": Verdict}
 
@@ -60,13 +62,28 @@ door = _Door()
 def send(task: str, *ids: int) -> None:
     """Send a task once the transaction at hand is committed."""
     if door.open:
-        transaction.on_commit(partial(current_app.send_task, task, args=list(ids)))
+        transaction.on_commit(partial(_send_quietly, task, list(ids)), robust=True)
+
+
+def _send_quietly(task: str, ids: list[int]) -> None:
+    try:
+        current_app.send_task(task, args=ids)
+    except Exception:
+        logger.exception("%s could not be sent; the reconciler does what it would have done.", task)
 
 
 def wake(providers: Iterable[int]) -> None:
     """Fill the free slots of these providers once the transaction at hand is committed."""
     for provider in sorted(set(providers)):
-        transaction.on_commit(partial(fill, provider))
+        transaction.on_commit(partial(_fill_quietly, provider), robust=True)
+
+
+def _fill_quietly(provider_id: int) -> None:
+    """An answer that was paid for must not be lost because the next call could not be sent."""
+    try:
+        fill(provider_id)
+    except Exception:
+        logger.exception("Provider %s could not be filled; the reconciler will.", provider_id)
 
 
 class _Turns:
@@ -162,12 +179,19 @@ def _fill_once(provider_id: int, *, fresh: bool = False) -> None:
         return
     taken = set(slots().acquire(provider_id, [row.holder for row in rows], limit=limit, per_minute=per_minute))
     chosen = [row for row in rows if row.holder in taken]
-    for kind, model in MODELS.items():
-        ids = [row.id for row in chosen if row.kind == kind]
-        if ids:
-            statements.mark_dispatched(model, ids, timezone.now())
-    for row in chosen:
-        current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
+    try:
+        for kind, model in MODELS.items():
+            ids = [row.id for row in chosen if row.kind == kind]
+            if ids:
+                statements.mark_dispatched(model, ids, timezone.now())
+        for row in chosen:
+            current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
+            taken.discard(row.holder)
+    except BaseException:
+        # Slots of what was not sent would be blocked until they end by themselves.
+        for holder in taken:
+            slots().release(provider_id, holder)
+        raise
 
 
 def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[int]) -> list[Row]:
@@ -180,7 +204,7 @@ def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[
     while len(rows) < wanted and running:
         tournament = min(running, key=lambda pk: (in_flight[pk], pk))
         if tournament not in queues:
-            found = _due_of_tournament(provider_id, tournament, wanted)
+            found = _due_of_tournament(provider_id, tournament, wanted + len(held))
             seen = {(row.kind, row.id) for row in rows}
             queues[tournament] = [
                 row for row in found if row.holder not in taken_already and (row.kind, row.id) not in seen

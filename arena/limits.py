@@ -21,7 +21,7 @@ WINDOW_SECONDS = 60.0
 
 class Slots(Protocol):
     def acquire(self, provider: int, holders: Sequence[str], *, limit: int, per_minute: int | None) -> list[str]:
-        """Take slots for as many holders as fit, in order; a holder that has one already keeps it."""
+        """Take slots for as many holders as fit, in order; say for which. Who has one already is not among them."""
 
     def renew(self, provider: int, holders: Sequence[str]) -> None: ...
 
@@ -51,11 +51,10 @@ class LocalSlots:
                 sent.popleft()
             taken = []
             for holder in holders:
-                if holder not in held:
-                    if len(held) >= limit or (per_minute is not None and len(sent) >= per_minute):
-                        continue
-                    if per_minute is not None:
-                        sent.append(now)
+                if holder in held or len(held) >= limit or (per_minute is not None and len(sent) >= per_minute):
+                    continue
+                if per_minute is not None:
+                    sent.append(now)
                 held[holder] = now + settings.LEASE_SECONDS
                 taken.append(holder)
             return taken
@@ -93,13 +92,11 @@ local count, sent = redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[2])
 local taken = {}
 for i = 5, #ARGV do
   local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
-  if known or (count < limit and (per_minute < 0 or sent < per_minute)) then
-    if not known then
-      count = count + 1
-      if per_minute >= 0 then
-        sent = sent + 1
-        redis.call('ZADD', KEYS[2], now, ARGV[i] .. '@' .. now)
-      end
+  if not known and count < limit and (per_minute < 0 or sent < per_minute) then
+    count = count + 1
+    if per_minute >= 0 then
+      sent = sent + 1
+      redis.call('ZADD', KEYS[2], now, ARGV[i] .. '@' .. now)
     end
     redis.call('ZADD', KEYS[1], now + lease, ARGV[i])
     taken[#taken + 1] = ARGV[i]
@@ -114,6 +111,7 @@ local clock = redis.call('TIME')
 for i = 2, #ARGV do
   redis.call('ZADD', KEYS[1], 'XX', clock[1] + tonumber(ARGV[1]), ARGV[i])
 end
+redis.call('EXPIRE', KEYS[1], tonumber(ARGV[1]) * 4)
 """
 HELD = """
 local clock = redis.call('TIME')

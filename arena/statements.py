@@ -139,7 +139,7 @@ def _claim_sql(model: PaidModel, *, has_budget: bool) -> str:
             not_before = NULL{payer}
         WHERE id = %s AND status = '{QUEUED}' AND (not_before IS NULL OR not_before <= %s) AND EXISTS (
             SELECT 1 FROM {_table(Tournament)} WHERE id = %s AND status = 'running'{budget})
-    """
+    """.strip()
 
 
 def claim(
@@ -158,6 +158,15 @@ def claim(
     params += [payer.pk] if model is Trial else []
     sql = _claim_sql(model, has_budget=payer.budget_usd is not None)
     return bool(_changed(sql, [*params, row.pk, moment(now), payer.pk]))
+
+
+def book(tournament_id: int, spent_usd: Decimal) -> None:
+    """Charge a budget for a call that reserved nothing; without one there is nothing to charge."""
+    amount = connection.ops.adapt_decimalfield_value(spent_usd, 14, 8)
+    _changed(
+        f"UPDATE {_table(Tournament)} SET spent_usd = spent_usd + %s WHERE id = %s AND budget_usd IS NOT NULL",
+        [amount, tournament_id],
+    )
 
 
 def _sets(row: models.Model, changes: Mapping[str, Any]) -> tuple[str, list[Any]]:

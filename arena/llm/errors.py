@@ -67,6 +67,8 @@ class LLMError(Exception):
         self.partial_reasoning = partial_reasoning
         self.usage = usage or Usage()
         self.ttft_ms: float | None = None
+        # False where it is known that no byte of the request left.
+        self.sent = True
         self.duration_ms: float | None = None
 
     def __str__(self) -> str:

@@ -64,6 +64,12 @@ class Exchange:
 
     def run(self) -> Completion | LLMError:
         """Failures are returned: raised here they would drag the request, and the key, along as context."""
+        outcome = self._outcome()
+        if isinstance(outcome, LLMError):
+            outcome.sent = self._clock.left_at is not None
+        return outcome
+
+    def _outcome(self) -> Completion | LLMError:
         try:
             self._send()
         except LLMError as error:

@@ -243,7 +243,8 @@ def _count(value: object) -> int | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= 2**53 else None
+    # More than a database's integer holds is nonsense, not a count.
+    return value if 0 <= value < 2**31 else None
 
 
 def _cost(usage: Mapping[str, object]) -> Decimal | None:

@@ -18,8 +18,11 @@ REUSED = Q(status__in=[CallStatus.QUEUED, CallStatus.RUNNING, CallStatus.SUCCEED
 BATCH = 500
 
 
-def known_trials(team_id: int, cells: Collection[Cell]) -> dict[Cell, Trial]:
-    """The trials, without their texts, that a tournament would use for these cells as they are."""
+def known_trials(team_id: int, cells: Collection[Cell], *, lock: bool = False) -> dict[Cell, Trial]:
+    """The trials, without their texts, that a tournament would use for these cells as they are.
+
+    Locked inside a transaction, none of them can be withdrawn before the tournament that wants them is committed.
+    """
     wanted = set(cells)
     fingerprints = {fingerprint for _, fingerprint in wanted}
     hashes = sorted({input_hash for input_hash, _ in wanted})
@@ -32,6 +35,8 @@ def known_trials(team_id: int, cells: Collection[Cell]) -> dict[Cell, Trial]:
             fingerprint__in=fingerprints,
             input_hash__in=hashes[start : start + BATCH],
         ).defer("answer", "reasoning", "partial_answer")
+        if lock:
+            rows = rows.select_for_update(of=("self",))
         # A success after a lasting failure of the same cell is the newer row.
         found.update({(row.input_hash, row.fingerprint): row for row in rows.order_by("pk")})
     return {cell: trial for cell, trial in found.items() if cell in wanted}

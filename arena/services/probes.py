@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -12,13 +11,13 @@ from django.utils import timezone
 
 from arena.llm.listing import list_models
 from arena.llm.messages import Completion
-from arena.llm.pricing import cost_usd
 from arena.llm.probe import PROBE_MAX_TOKENS, Attempt, ProbeResult, one_page_pdf, probe
 from arena.models import Call, LanguageModel, Provider, User
 from arena.services import audit
 from arena.services.attempts import OpenTransaction, remember
+from arena.services.bills import bill_for
 from arena.services.texts import storable
-from arena.services.wire import ModelContext, endpoint_of, forget_context, model_context, money
+from arena.services.wire import ModelContext, endpoint_of, forget_context, model_context
 
 LIST_DEADLINE_S = 15.0
 # Read back by models that can; drawn, so that no answer can be guessed.
@@ -116,26 +115,9 @@ def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Bill:
-    cost_usd: Decimal | None
-    source: str
-
-
-def _bill(context: ModelContext, attempt: Attempt) -> _Bill:
-    error = attempt.error
-    if error is not None and error.http_status is not None and error.http_status >= 400 and not error.partial_text:
-        return _Bill(Decimal(0), f"refused with HTTP {error.http_status}")
-    cost = cost_usd(attempt.usage, context.price)
-    if cost is None:
-        return _Bill(None, "")
-    listed = attempt.usage.cost_usd is None and context.price is not None
-    return _Bill(money(cost), context.price.source if listed and context.price else "reported by the provider")
-
-
 def _call(context: ModelContext, attempt: Attempt) -> Call:
     outcome, error, price, usage = attempt.outcome, attempt.error, context.price, attempt.usage
-    bill = _bill(context, attempt)
+    bill = bill_for(attempt.error, attempt.usage, context.price)
     return Call(
         team_id=context.language_model.team_id,
         provider=context.provider,

@@ -62,6 +62,7 @@ def update_provider(
     """A stored key stays with the address that it was given for: another host, or plain http, clears it."""
     locked = Provider.objects.select_for_update().select_related("team").get(pk=provider.pk)
     old_values, old_name, old_url = _values(locked), locked.name, locked.base_url
+    old_variable = locked.key_variable
     _apply(locked, fields)
     _check(locked, key)
     if locked.name != old_name:
@@ -71,6 +72,9 @@ def update_provider(
         locked.encrypted_key = encrypt(key)
     elif remove_key or locked.key_variable or _leads_elsewhere(old_url, locked.base_url):
         locked.encrypted_key = ""
+    if locked.key_variable == old_variable and _leads_elsewhere(old_url, locked.base_url):
+        # The variable was meant for the other address; it can be entered again.
+        locked.key_variable = ""
     locked.save()
     _renew_models(locked, actor)
     new_values = _values(locked)

@@ -7,6 +7,9 @@ does is safe to do twice and at the same time as the work itself.
 from __future__ import annotations
 
 import datetime as dt
+import logging
+from collections.abc import Callable
+from functools import partial
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
@@ -25,18 +28,29 @@ from arena.models import (
     Verdict,
     Worker,
 )
-from arena.services import claims, matches, steps
+from arena.services import claims, matches, steps, workers
 
+logger = logging.getLogger(__name__)
 BATCH = 500
 ACTIVE = [Tournament.Status.RUNNING, Tournament.Status.PAUSED]
 
 
 def reconcile() -> None:
-    free_dead_claims()
-    for tournament_id in Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True):
-        advance_tournament(tournament_id)
+    # A suspended machine may wake this thread before the one that beats.
+    workers.prove_alive()
+    _safely("dead claims", free_dead_claims)
+    for tournament_id in list(Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True)):
+        _safely(f"tournament {tournament_id}", partial(advance_tournament, tournament_id))
     for provider_id in providers_with_work():
-        fill(provider_id)
+        _safely(f"provider {provider_id}", partial(fill, provider_id))
+
+
+def _safely(what: str, action: Callable[[], object]) -> None:
+    """One row that cannot be dealt with must not keep the others waiting; it is told, and tried again."""
+    try:
+        action()
+    except Exception:
+        logger.exception("The reconciler could not deal with %s.", what)
 
 
 def forget_messages() -> None:
@@ -49,9 +63,9 @@ def free_dead_claims() -> None:
     """Queue the rows of dead workers again."""
     now = timezone.now()
     for trial in Trial.objects.lost(now).select_related("payer")[:BATCH]:
-        claims.free_lost(trial, now)
+        _safely(f"trial {trial.pk}", partial(claims.free_lost, trial, now))
     for verdict in Verdict.objects.lost(now).select_related("tournament", "ballot__judge")[:BATCH]:
-        claims.free_lost(verdict, now)
+        _safely(f"verdict {verdict.pk}", partial(claims.free_lost, verdict, now))
     silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
     Worker.objects.filter(beat_at__lt=silent_since).delete()
 
@@ -66,15 +80,15 @@ def advance_tournament(tournament_id: int) -> None:
         second_trial__status__in=finished,
     )
     for match_id in ready.values_list("pk", flat=True)[:BATCH]:
-        matches.begin_judging(match_id)
+        _safely(f"match {match_id}", partial(matches.begin_judging, match_id))
     outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
     for match_id in complete.values_list("pk", flat=True)[:BATCH]:
-        matches.decide_when_complete(match_id)
+        _safely(f"match {match_id}", partial(matches.decide_when_complete, match_id))
     still_open = Match.objects.filter(step=OuterRef("pk")).open()
     done = Step.objects.filter(~Exists(still_open), tournament=tournament_id).exclude(status=Step.Status.COMPLETE)
     for step_id in done.values_list("pk", flat=True):
-        steps.complete_when_done(step_id)
+        _safely(f"step {step_id}", partial(steps.complete_when_done, step_id))
     steps.finish_when_done(tournament_id)
 
 

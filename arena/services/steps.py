@@ -33,6 +33,10 @@ def samples_of(tournament: Tournament) -> list[Sample]:
     return list(samples)
 
 
+# Each look fails only where another tournament ended the same trial in between.
+MOST_LOOKS = 5
+
+
 def plan_whole(tournament: Tournament) -> None:
     """Plan every step. For pairings that do not look at results; call it under the tournament's lock."""
     candidates = list(tournament.candidates.select_related("language_model__provider"))
@@ -97,16 +101,20 @@ def _cell(candidate: Candidate, sample: Sample) -> Cell:
 def _trials(tournament: Tournament, wanted: Iterable[tuple[Candidate, Sample]]) -> dict[Cell, Trial]:
     """The trials that matches need: those there are, and new rows for the rest."""
     cells = {_cell(candidate, sample): (candidate, sample) for candidate, sample in wanted}
-    known = known_trials(tournament.team_id, cells)
     types = file_types_of({sample.pk for _, sample in cells.values()})
-    missing = [
-        _new_trial(tournament, candidate, sample, types.get(sample.pk, set()))
-        for cell, (candidate, sample) in cells.items()
-        if cell not in known
-    ]
-    # Another tournament may insert the same cell at this moment: the unique key decides, and both use its row.
-    Trial.objects.bulk_create(missing, ignore_conflicts=True)
-    trials = known_trials(tournament.team_id, cells) if missing else known
+    trials = known = known_trials(tournament.team_id, cells, lock=True)
+    for _ in range(MOST_LOOKS):
+        missing = [
+            _new_trial(tournament, candidate, sample, types.get(sample.pk, set()))
+            for cell, (candidate, sample) in cells.items()
+            if cell not in trials
+        ]
+        if not missing:
+            break
+        # Another tournament may insert the same cell at this moment: the unique key decides, and both use its
+        # row, unless it fails or is withdrawn before it is locked here.
+        Trial.objects.bulk_create(missing, ignore_conflicts=True)
+        trials = known_trials(tournament.team_id, cells, lock=True)
     TrialRequest.objects.bulk_create(
         [
             TrialRequest(tournament=tournament, trial=trial, cached=cell in known and trial.succeeded)

@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 Status, Reason = Tournament.Status, Tournament.Reason
+BATCH = 500
 
 
 class TournamentError(Exception):
@@ -196,9 +197,13 @@ def stop_tournament(*, tournament: Tournament, actor: User | None = None) -> Non
     wanted_elsewhere = TrialRequest.objects.filter(
         trial=OuterRef("pk"), tournament__status__in=[Status.RUNNING, Status.PAUSED]
     )
-    Trial.objects.filter(~Exists(wanted_elsewhere), status=CallStatus.QUEUED, requests__tournament=tournament).update(
-        status=CallStatus.WITHDRAWN
-    )
+    # Locked first and looked at again in a second statement: a tournament that starts at this moment holds its
+    # trials until it is committed, and must find them queued.
+    queued = Trial.objects.filter(status=CallStatus.QUEUED, requests__tournament=tournament).order_by("pk")
+    ids = list(queued.select_for_update(of=("self",)).values_list("pk", flat=True))
+    for start in range(0, len(ids), BATCH):
+        batch = Trial.objects.filter(pk__in=ids[start : start + BATCH], status=CallStatus.QUEUED)
+        batch.filter(~Exists(wanted_elsewhere)).update(status=CallStatus.WITHDRAWN)
     Step.objects.filter(tournament=tournament).exclude(status=Step.Status.COMPLETE).update(
         status=Step.Status.COMPLETE, completed_at=timezone.now()
     )

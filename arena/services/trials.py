@@ -18,9 +18,10 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.models import CallStatus, Match, Tournament, Trial
-from arena.services import known, matches, tournaments
+from arena.services import known, matches
 from arena.services.attempts import Attempt, Prepared
-from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
+from arena.services.paid_calls import Slot, Work, run_in_slot
+from arena.services.settling import back_to_queue
 from arena.services.texts import storable
 from arena.services.wire import (
     ModelContext,
@@ -57,11 +58,7 @@ def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
         changes=partial(_changes, trial),
         unprepared=_unprepared,
     )
-    try:
-        return run_in_slot(work, slot)
-    except BudgetReached as reached:
-        tournaments.pause_for_budget(payer.pk, str(reached))
-        return False
+    return run_in_slot(work, slot)
 
 
 def prepare(trial: Trial, context: ModelContext) -> tuple[Prepared, Decimal | None]:

@@ -30,21 +30,22 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.models import CallStatus, Verdict
-from arena.services import known, matches, tournaments
+from arena.services import known, matches
 from arena.services.attempts import Attempt, Prepared
-from arena.services.claims import BudgetReached, Slot, Work, back_to_queue, run_in_slot
+from arena.services.paid_calls import Slot, Work, run_in_slot
+from arena.services.settling import back_to_queue
 from arena.services.texts import storable
 from arena.services.wire import ModelContext, attachments_of, chat_messages, count_files, money, with_pdf_text
 
 RAW_CHARACTER_CAP = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass
 class JudgeCall:
     verdict: Verdict
     protocol: Protocol
     # An answer over the cap was cut for the judge.
-    cut: bool
+    cut: bool = False
 
 
 def run_verdict(verdict_id: int, _tournament_id: int) -> None:
@@ -61,21 +62,16 @@ def run_verdict(verdict_id: int, _tournament_id: int) -> None:
 
 def _run(verdict: Verdict, slot: Slot) -> bool:
     protocol = known.protocol_of(verdict.ballot.jury_id)
-    prompt = judge_prompt(verdict, protocol)
-    call = JudgeCall(verdict, protocol, cut=prompt.truncated_a or prompt.truncated_b)
+    call = JudgeCall(verdict, protocol)
     work = Work(
         row=verdict,
         payer=known.tournament_of(verdict.tournament_id),
         language_model_id=known.judge_model_of(verdict.ballot.judge_id),
-        prepare=partial(_prepare, call, prompt),
+        prepare=partial(_prepare, call),
         changes=partial(_changes, call),
         unprepared=partial(_failed, ErrorCode.OTHER),
     )
-    try:
-        return run_in_slot(work, slot)
-    except BudgetReached as reached:
-        tournaments.pause_for_budget(verdict.tournament_id, str(reached))
-        return False
+    return run_in_slot(work, slot)
 
 
 def judge_prompt(verdict: Verdict, protocol: Protocol) -> JudgePrompt:
@@ -97,8 +93,10 @@ def judge_prompt(verdict: Verdict, protocol: Protocol) -> JudgePrompt:
     )
 
 
-def _prepare(call: JudgeCall, prompt: JudgePrompt, context: ModelContext) -> tuple[Prepared, Decimal | None]:
+def _prepare(call: JudgeCall, context: ModelContext) -> tuple[Prepared, Decimal | None]:
     verdict, language = call.verdict, call.protocol.language
+    prompt = judge_prompt(verdict, call.protocol)
+    call.cut = prompt.truncated_a or prompt.truncated_b
     files = attachments_of(known.sample_of(verdict.match.sample_id))
     messages = prompt.messages
     if verdict.repairs:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -21,6 +22,7 @@ from arena.models import Attachment, LanguageModel, Price, Provider, Sample
 from arena.services import known
 
 CONTEXT_SECONDS = 5.0
+KEY_HOSTS_PREFIX = "TILTYARD_KEYHOSTS_"
 
 
 class MissingKey(Exception):
@@ -96,8 +98,20 @@ def provider_key(provider: Provider) -> str | None:
         key = os.environ.get(provider.key_variable)
         if not key:
             raise MissingKey(f"The environment variable {provider.key_variable} is not set.")
+        _check_host(provider)
         return key
     return decrypt(provider.encrypted_key) if provider.encrypted_key else None
+
+
+def _check_host(provider: Provider) -> None:
+    """The operator may tie a key to hosts, so that no team can send it elsewhere."""
+    name = provider.key_variable.replace("TILTYARD_KEY_", KEY_HOSTS_PREFIX, 1)
+    hosts = [host.strip().lower() for host in os.environ.get(name, "").split(",") if host.strip()]
+    host = (urlsplit(provider.base_url).hostname or "").lower()
+    if hosts and host not in hosts:
+        raise MissingKey(
+            f"The operator has not allowed {provider.key_variable} for {host}; {name} lists where it may go."
+        )
 
 
 def endpoint_of(provider: Provider) -> Endpoint:
@@ -215,4 +229,7 @@ def count_files(messages: Sequence[ChatMessage], pages: Mapping[str, int | None]
 
 
 def money(value: Decimal | None) -> Decimal | None:
-    return None if value is None else value.quantize(Decimal("0.00000001"))
+    """As the database holds it; a million dollars for one call is a broken report, not a cost."""
+    if value is None or not value.is_finite() or abs(value) >= 1_000_000:
+        return None
+    return value.quantize(Decimal("0.00000001"))

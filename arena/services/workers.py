@@ -26,19 +26,20 @@ class ActiveClaims:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, int], tuple[int, str]] = {}
+        # By claim token: a second message for a row must not end what the first one holds.
+        self._claims: dict[str, tuple[str, int, str]] = {}
 
-    def add(self, kind: str, row_id: int, *, provider_id: int, holder: str) -> None:
+    def add(self, token: str, *, kind: str, provider_id: int, holder: str) -> None:
         with self._lock:
-            self._rows[kind, row_id] = (provider_id, holder)
+            self._claims[token] = (kind, provider_id, holder)
 
-    def remove(self, kind: str, row_id: int) -> None:
+    def remove(self, token: str) -> None:
         with self._lock:
-            self._rows.pop((kind, row_id), None)
+            self._claims.pop(token, None)
 
-    def snapshot(self) -> dict[tuple[str, int], tuple[int, str]]:
+    def snapshot(self) -> dict[str, tuple[str, int, str]]:
         with self._lock:
-            return dict(self._rows)
+            return dict(self._claims)
 
 
 active_claims = ActiveClaims()
@@ -72,6 +73,13 @@ def beat() -> None:
         register(embedded=settings.EMBEDDED)
 
 
+def prove_alive() -> None:
+    """Beat and renew at once: after a suspended machine wakes, before anybody looks for dead workers."""
+    if worker_id() in _registered:
+        beat()
+        renew_leases()
+
+
 def present() -> str:
     """This process's id, known to the others: the rows of a worker that nobody knows would be free to take."""
     if worker_id() not in _registered:
@@ -90,16 +98,15 @@ def somebody_works() -> bool:
 
 
 def renew_leases() -> None:
-    rows = active_claims.snapshot()
+    claims = active_claims.snapshot()
     until = timezone.now() + dt.timedelta(seconds=settings.LEASE_SECONDS)
     for kind, model in MODELS.items():
-        ids = [row_id for row_kind, row_id in rows if row_kind == kind]
-        if ids:
-            model._default_manager.filter(pk__in=ids, worker=worker_id(), status=CallStatus.RUNNING).update(
-                lease_until=until
-            )
+        tokens = [token for token, claim in claims.items() if claim[0] == kind]
+        if tokens:
+            own = model._default_manager.filter(worker=worker_id(), status=CallStatus.RUNNING)
+            own.filter(claim_token__in=tokens).update(lease_until=until)
     holders: dict[int, list[str]] = defaultdict(list)
-    for provider_id, holder in rows.values():
+    for _, provider_id, holder in claims.values():
         holders[provider_id].append(holder)
     for provider_id, names in holders.items():
         slots().renew(provider_id, names)

@@ -141,7 +141,7 @@ def _answers(request: TeamRequest, match: Match) -> list[AnswerView]:
             reasoning=trial.reasoning[:REASONING_CHARACTERS] if trial is not None else "",
             reasoning_is_cut=trial is not None and len(trial.reasoning) > REASONING_CHARACTERS,
             is_cached=trial is not None and trial.pk in cached,
-            cost_usd=None if trial is None else trial.cost_usd or costs.get(trial.pk),
+            cost_usd=None if trial is None else costs.get(trial.pk) if trial.cost_usd is None else trial.cost_usd,
         )
         for place, (side, candidate, trial) in enumerate(
             zip(("first", "second"), (match.first, match.second), trials, strict=True)

@@ -20,7 +20,7 @@ class CursorWrapper(base.SQLiteCursorWrapper):
     tiltyard_connection: DatabaseWrapper
 
     def execute(self, query: str, params: Any = None) -> Any:
-        if self.tiltyard_connection.in_atomic_block or not query.startswith(WRITES):
+        if self.tiltyard_connection.in_atomic_block or not query.lstrip().startswith(WRITES):
             return super().execute(query, params)
         with _writer:
             return super().execute(query, params)
