@@ -28,7 +28,7 @@ class AlreadyRunning(Exception):
     """Another process works on this data folder."""
 
 
-class _Every(threading.Thread):
+class Every(threading.Thread):
     """Calls something again and again; what goes wrong once is logged and tried again."""
 
     def __init__(self, name: str, seconds: float, action: Callable[[], object]) -> None:
@@ -73,8 +73,8 @@ class EmbeddedWorker:
         )
         controller = threading.Thread(target=self._controller.start, name="tiltyard-worker", daemon=True)
         heart = workers.Heart()
-        clock = _Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile)
-        boards = _Every("tiltyard-boards", settings.REFIT_SECONDS, self._ask_for_refits)
+        clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile)
+        boards = Every("tiltyard-boards", settings.REFIT_SECONDS, self._ask_for_refits)
         self._helpers = [heart, clock, boards]
         for thread in (controller, heart, clock, boards):
             thread.start()

@@ -24,7 +24,7 @@ def advance_tournament_task(tournament_id: int) -> None:
 
 @shared_task
 def reconcile_task() -> None:
-    reconcile.reconcile()
+    reconcile.reconcile_in_turn()
 
 
 @shared_task

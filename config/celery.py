@@ -26,7 +26,8 @@ def _begin(**_: object) -> None:
     from django.core.management.base import SystemCheckError
     from django.db import connection
 
-    from arena.services import workers
+    from arena.embedded import Every
+    from arena.services import reconcile, workers
 
     if not settings.EMBEDDED:
         try:
@@ -39,7 +40,10 @@ def _begin(**_: object) -> None:
         workers.register(embedded=False)
         # This thread only waits from now on; the pool needs the connection for those that work.
         connection.close()
-        app.send_task("arena.tasks.reconcile_task")
+        # In a thread of its own: behind a backlog of calls the task from beat would expire when it is needed most.
+        clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile_in_turn)
+        clock.start()
+        _hearts.append(clock)
 
 
 @worker_shutdown.connect

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from django.conf import settings
+from django.core.cache import cache
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
@@ -43,6 +44,12 @@ def reconcile() -> None:
         _safely(f"tournament {tournament_id}", partial(advance_tournament, tournament_id))
     for provider_id in providers_with_work():
         _safely(f"provider {provider_id}", partial(fill, provider_id))
+
+
+def reconcile_in_turn() -> None:
+    """For a team installation, where every worker and beat offers to do it: whoever asks first does."""
+    if cache.add("tiltyard-reconciler", workers.worker_id(), timeout=settings.RECONCILE_SECONDS):
+        reconcile()
 
 
 def _safely(what: str, action: Callable[[], object]) -> None:

@@ -220,7 +220,7 @@ def test_the_budget_is_a_hard_stop(arena_world: ArenaWorld, worker: Starter) -> 
     from decimal import Decimal
 
     worker(threads=16)
-    tournament = play(arena_world.create(budget_usd=Decimal("0.08")))
+    tournament = play(arena_world.create(budget_usd=Decimal("0.03")))
     assert (tournament.status, tournament.reason) == (Status.PAUSED, Tournament.Reason.BUDGET)
     while Trial.objects.filter(status=CallStatus.RUNNING).exists() or tournament.reserved_usd:
         tournament.refresh_from_db()
