@@ -47,7 +47,7 @@ def test_an_owner_invites_somebody_who_joins(page: Page, browser: Browser, live_
     guest.goto(link)
     expect(guest.get_by_role("heading", level=1)).to_have_text(f"Join {team.name}")
     guest.get_by_label("Name").fill("Bo")
-    guest.get_by_label("Password", exact=True).fill(ANOTHER_PASSWORD)
+    guest.get_by_label("New password", exact=True).fill(ANOTHER_PASSWORD)
     guest.get_by_label("again").fill(ANOTHER_PASSWORD)
     guest.get_by_role("button", name="Create the account and join").click()
     expect(guest.get_by_role("heading", level=1)).to_have_text(team.name)
