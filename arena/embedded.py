@@ -22,6 +22,7 @@ from arena.dispatch import door
 from arena.services import reconcile, workers
 
 logger = logging.getLogger(__name__)
+DROP_EXPIRED_SECONDS = 3600
 
 
 class AlreadyRunning(Exception):
@@ -75,8 +76,9 @@ class EmbeddedWorker:
         heart = workers.Heart()
         clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile)
         boards = Every("tiltyard-boards", settings.REFIT_SECONDS, self._ask_for_refits)
-        self._helpers = [heart, clock, boards]
-        for thread in (controller, heart, clock, boards):
+        broom = Every("tiltyard-broom", DROP_EXPIRED_SECONDS, reconcile.drop_expired)
+        self._helpers = [heart, clock, boards, broom]
+        for thread in (controller, *self._helpers):
             thread.start()
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.apps import apps
@@ -28,6 +29,28 @@ def world(db: None) -> World:
     from tests.url_samples import make_world
 
     return make_world()
+
+
+@pytest.fixture(scope="module")
+def lasting_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    """One world for a whole module that tries every URL: making it takes a second, trying one URL milliseconds."""
+    from django.db import transaction
+
+    from tests.url_samples import make_world
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield make_world()
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def shared_world(lasting_world: World, django_db_blocker: Any) -> Iterator[World]:
+    """The lasting world, with whatever the test changes in the database undone after it."""
+    from django.db import transaction
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield lasting_world
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

@@ -95,7 +95,10 @@ class PlanForm(forms.Form):
         choices=[("en", _("English")), ("ja", _("Japanese")), (OTHER_LANGUAGE, _("another"))],
     )
     language_other = forms.CharField(
-        label=_("Which"), required=False, max_length=40, help_text=_("Such as German. Only where “another” is chosen.")
+        label=_("Other language"),
+        required=False,
+        max_length=40,
+        help_text=_("Such as German. Only where “another” is chosen."),
     )
     criteria = forms.CharField(
         label=_("Criteria"),

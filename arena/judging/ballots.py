@@ -195,7 +195,8 @@ def _decision(outcome: Outcome, reason: DecisionReason, counts: Counts, protocol
 def decision_sentence(
     reason: DecisionReason, counts: Counts, *, quorum: int, sides: tuple[str, str] = ("first", "second")
 ) -> str:
-    tally = f"{counts.first} for {sides[0]}, {counts.second} for {sides[1]}, {counts.tie} tie"
+    ties = "1 tie" if counts.tie == 1 else f"{counts.tie} ties"
+    tally = f"{counts.first} for {sides[0]}, {counts.second} for {sides[1]}, {ties}"
     sentences = {
         DecisionReason.PLURALITY: f"Strict plurality: {tally}.",
         DecisionReason.MOST_VOTES: f"Most votes: {tally}.",

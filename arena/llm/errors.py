@@ -17,6 +17,8 @@ REDACTED = "[key removed]"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # Zero-width characters and direction marks: they hide or reorder what a reader sees.
+# The words behind it say the same.
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+")
 
 
@@ -80,7 +82,7 @@ class LLMError(Exception):
 
 def clean_message(text: str, api_key: str | None, limit: int = MESSAGE_LIMIT) -> str:
     # Invisible characters first, which could hide a key; cutting last, which could halve it.
-    cleaned = redact(_INVISIBLE.sub("", text), api_key)
+    cleaned = _ERRNO.sub("", redact(_INVISIBLE.sub("", text), api_key))
     cleaned = " ".join(_CONTROL.sub(" ", cleaned).split())
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1].rstrip() + "…"
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from arena.llm.client import complete
 from arena.llm.errors import ErrorCode, LLMError
 from arena.llm.fallbacks import adapted, with_changes
-from arena.llm.messages import ChatMessage, ChatRequest, Completion, Usage
+from arena.llm.messages import ChatMessage, ChatRequest, Completion, Structured, Usage
 from arena.models import LanguageModel
 from arena.services.wire import ModelContext, forget_context
 
@@ -31,6 +31,8 @@ class Attempt:
     ended_at: dt.datetime
     completion: Completion | None = None
     error: LLMError | None = None
+    # The form of reply that was asked for on the wire; None where the prompt alone asked.
+    structured: Structured | None = None
 
     @property
     def usage(self) -> Usage:
@@ -81,12 +83,13 @@ def _attempt(context: ModelContext, request: ChatRequest, deadline_s: float | No
     try:
         completion = complete(context.endpoint, request, deadline_s=deadline_s)
     except LLMError as error:
-        return Attempt(started_at, timezone.now(), error=error)
+        return Attempt(started_at, timezone.now(), error=error, structured=request.structured)
     except Exception as error:
         # A fault of our own ends the call, not the tournament; it is logged whole and named on the row.
         logger.exception("A call to %s failed inside the client.", context.language_model.model_id)
-        return Attempt(started_at, timezone.now(), error=LLMError(ErrorCode.OTHER, f"internal: {type(error).__name__}"))
-    return Attempt(started_at, timezone.now(), completion=completion)
+        fault = LLMError(ErrorCode.OTHER, f"internal: {type(error).__name__}")
+        return Attempt(started_at, timezone.now(), error=fault, structured=request.structured)
+    return Attempt(started_at, timezone.now(), completion=completion, structured=request.structured)
 
 
 def remember(language_model_id: int, changes: Sequence[str]) -> None:

@@ -124,12 +124,14 @@ def _prepare(call: JudgeCall, context: ModelContext) -> tuple[Prepared, Decimal 
 
 
 def _changes(call: JudgeCall, attempt: Attempt) -> dict[str, Any]:
+    asked_for = {"structured": attempt.structured or "text"}
     if attempt.completion is None:
         assert attempt.error is not None
-        return _failure(call, attempt.error)
+        return {**asked_for, **_failure(call, attempt.error)}
     verdict, completion = call.verdict, attempt.completion
     usage = completion.usage
     measures = {
+        **asked_for,
         "raw": storable(completion.text[:RAW_CHARACTER_CAP]),
         "finish_reason": (completion.finish_reason or "")[:60],
         "input_tokens": usage.input_tokens,

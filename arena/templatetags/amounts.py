@@ -43,8 +43,9 @@ def milliseconds(value: float | None) -> str:
 
 
 @register.filter
-def price(value: Decimal) -> str:
-    """A price to the last place it has: $0.6, not $0.600000."""
-    exact = format(value.normalize(), "f")
-    places = len(exact.partition(".")[2])
-    return f"${number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True)}"
+def price(value: Decimal | None) -> str:
+    """To the last place there is, and never fewer than cents have: $0.60, $12.00, $0.000125."""
+    if value is None:
+        return "–"
+    places = len(format(value.normalize(), "f").partition(".")[2])
+    return f"${number_format(value, decimal_pos=max(places, 2), use_l10n=True, force_grouping=True)}"

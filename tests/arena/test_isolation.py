@@ -21,6 +21,16 @@ NESTED = sorted(
 MEMBERS = ("owner", "admin", "member", "rater")
 
 
+@pytest.fixture
+def db(shared_world: World) -> None:
+    """In place of the one that would begin every test with an empty database."""
+
+
+@pytest.fixture
+def world(db: None, shared_world: World) -> World:
+    return shared_world
+
+
 def body(response: Any) -> str:
     content: bytes = b"".join(response.streaming_content) if response.streaming else response.content
     return content.decode("utf-8", errors="replace")

@@ -16,6 +16,16 @@ ROW = re.compile(r"^\| `([a-z_]+:[a-z0-9-]+)` \|")
 OUTCOMES = {"yes", "403", "404", "login"}
 
 
+@pytest.fixture
+def db(shared_world: World) -> None:
+    """In place of the one that would begin every test with an empty database."""
+
+
+@pytest.fixture
+def world(db: None, shared_world: World) -> World:
+    return shared_world
+
+
 def read_table() -> dict[str, dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines():

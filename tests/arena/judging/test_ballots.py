@@ -19,6 +19,7 @@ from arena.judging.ballots import (
     Outcome,
     Vote,
     decide,
+    decision_sentence,
     reconcile,
     seat_vote,
 )
@@ -271,3 +272,9 @@ def test_a_majority_decision_is_inconclusive_only_without_votes(entries: list[An
     decision = decide(panel(*entries, protocol=MAJORITY), MAJORITY)
     nobody = not any(isinstance(entry, Vote) for entry in entries)
     assert (decision.outcome is Outcome.INCONCLUSIVE) is nobody
+
+
+@pytest.mark.parametrize(("ties", "words"), [(0, "0 ties"), (1, "1 tie"), (2, "2 ties")])
+def test_the_sentence_counts_in_good_english(ties: int, words: str) -> None:
+    sentence = decision_sentence(DecisionReason.PLURALITY, Counts(first=3, second=1, tie=ties), quorum=2)
+    assert sentence == f"Strict plurality: 3 for first, 1 for second, {words}."

@@ -249,3 +249,19 @@ def test_a_missing_key_is_said_on_the_row(arena_world: ArenaWorld, worker: Start
     assert tournament.status == Status.FAILED
     assert "TILTYARD_KEY_NOWHERE is not set" in Trial.objects.earliest("pk").error
     assert not Call.objects.exists()
+
+
+def test_a_verdict_tells_which_form_of_reply_was_finally_asked_for(arena_world: ArenaWorld, worker: Starter) -> None:
+    worker()
+    tournament = play(arena_world.create(judges=["magistrate-1", "usher-2"]))
+    verdicts = Verdict.objects.filter(tournament=tournament)
+    forms = set(verdicts.values_list("ballot__judge__snapshot__model_id", "structured"))
+    # This endpoint takes no schema from usher-2, and is asked for plain JSON instead.
+    assert forms == {("magistrate-1", "schema"), ("usher-2", "json")}
+
+
+def test_the_worker_drops_what_expired(worker: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped = threading.Event()
+    monkeypatch.setattr("arena.services.reconcile.drop_expired", dropped.set)
+    worker(threads=2)
+    assert dropped.wait(10)

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from arena.encryption import decrypt
-from arena.models import Call, LanguageModel, Price, Provider, Role
+from arena.models import Call, LanguageModel, Membership, Price, Provider, Role, Team
 from arena.services.language_models import ModelFields, create_language_model
 from tests.arena.models_world import make_used
 from tests.personas import World
@@ -230,11 +230,9 @@ def test_no_query_per_row(member: Client, world: World, url: Callable[..., str])
     assert max(before) <= 16
 
 
-def test_the_team_without_models_is_led_on(world: World, url: Callable[..., str]) -> None:
-    team = world.own.team
-    Provider.objects.filter(team=team, language_models=None).delete()
-    LanguageModel.objects.filter(team=team, candidacies=None).delete()
-    Provider.objects.filter(team=team).delete()
-    page = world.client(Role.ADMIN).get(url("model-create"))
+def test_the_team_without_models_is_led_on(world: World) -> None:
+    empty = Team.objects.create(name="Empty")
+    Membership.objects.create(team=empty, user=world.own.user(Role.ADMIN), role=Role.ADMIN)
+    page = world.client(Role.ADMIN).get(reverse("arena:model-create", kwargs={"team": empty.public_id}))
     assert page.status_code == 303
-    assert page["Location"] == url("provider-create")
+    assert page["Location"] == reverse("arena:provider-create", kwargs={"team": empty.public_id})

@@ -188,3 +188,17 @@ def test_the_members_page_asks_no_query_per_row(
         page = admin.get(url(world, "member-list")).content.decode()
     assert page.count("more-") >= 20
     assert page.count("invited-") >= 20
+
+
+def test_the_audit_log_speaks_in_words(admin: Client, world: World) -> None:
+    audit.record(
+        team=world.own.team,
+        actor=world.own.user(Role.ADMIN),
+        action="tournament.budget",
+        target="Winter",
+        old={"budget_usd": None, "enabled": True, "untouched": 1},
+        new={"budget_usd": "5", "enabled": False, "untouched": 1, "content_hash": "ab" * 32},
+    )
+    text = " ".join(re.sub(r"<[^>]+>", " ", admin.get(url(world, "audit-log")).content.decode()).split())
+    assert "set the budget of Winter budget usd 5 · enabled yes → no · content hash abababababab" in text
+    assert "untouched" not in text

@@ -309,4 +309,4 @@ def test_judged_matches_cover_the_session(world: World, member: Client) -> None:
     for match in tournament.matches.filter(sequence__in=[2, 3]):
         judge(match, ["tie", "tie"], outcome="tie")
     tournament.matches.filter(sequence=4).update(status="void")
-    assert "75 %" in member.get(url(world, "tournament-detail", tournament)).content.decode()
+    assert "75%" in member.get(url(world, "tournament-detail", tournament)).content.decode()
