@@ -9,7 +9,7 @@ import pytest
 from arena.llm.errors import ErrorCode, LLMError
 from arena.llm.messages import Usage
 from arena.models import Price
-from arena.services.bills import bill_for
+from arena.services.bills import Bill, bill_for
 
 PRICE = Price(input_per_million=Decimal(1), output_per_million=Decimal(4), source="a list")
 COUNTED = Usage(input_tokens=100, output_tokens=50)
@@ -25,12 +25,12 @@ def an_error(http_status: int | None = None, *, partial_text: str = "", sent: bo
 def test_what_was_never_sent_cost_nothing() -> None:
     assert bill_for(an_error(sent=False), Usage(), PRICE).cost_usd == 0
     # Not even without a price.
-    assert bill_for(an_error(sent=False), Usage(), None) == (0, "the request never left")
+    assert bill_for(an_error(sent=False), Usage(), None) == Bill(Decimal(0), "the request never left")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
 def test_a_refusal_cost_nothing(status: int) -> None:
-    assert bill_for(an_error(status), Usage(), PRICE) == (0, f"refused with HTTP {status}")
+    assert bill_for(an_error(status), Usage(), PRICE) == Bill(Decimal(0), f"refused with HTTP {status}")
 
 
 @pytest.mark.parametrize("status", [408, 504, None])

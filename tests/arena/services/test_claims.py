@@ -118,7 +118,7 @@ def test_a_late_answer_releases_what_its_claim_held() -> None:
     assert not settle(claimed, context_of(trial), [answered()], {"status": CallStatus.SUCCEEDED})
     tournament.refresh_from_db()
     trial.refresh_from_db()
-    assert (tournament.reserved_usd, tournament.spent_usd) == (0, ANSWER_USD)
+    assert (tournament.reserved_usd, tournament.spent_usd) == (Decimal(0), ANSWER_USD)
     assert trial.status == CallStatus.QUEUED
     assert list(Call.objects.order_by("pk").values_list("status", flat=True)) == [Call.Status.LOST, Call.Status.LATE]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.db import connection, transaction
 
 from arena.models import CallStatus, Match, Tournament, Trial
 from arena.selectors.cells import known_trials
-from arena.services import matches, reconcile, steps, tournaments
+from arena.services import claims, matches, reconcile, steps, tournaments
 from tests.arena.arena_world import make_arena_world
 from tests.arena.call_world import NOWHERE, claim_one, lose, started, trials_of
 
@@ -54,14 +55,14 @@ def test_one_lost_row_that_breaks_does_not_keep_the_others(monkeypatch: pytest.M
     for trial in (first, second):
         claim_one(trial)
         lose(trial)
-    free_lost = reconcile.claims.free_lost
+    free_lost = claims.free_lost
 
     def breaking(row: Any, now: Any) -> bool:
         if row.pk == first.pk:
             raise LookupError("a broken row")
         return free_lost(row, now)
 
-    monkeypatch.setattr(reconcile.claims, "free_lost", breaking)
+    monkeypatch.setattr(claims, "free_lost", breaking)
     reconcile.free_dead_claims()
     first.refresh_from_db()
     second.refresh_from_db()
@@ -82,6 +83,13 @@ def two_of_the_same_trials() -> tuple[Tournament, Tournament]:
     return started(world), world.create()
 
 
+def start_and_stop(coming: Tournament, going: Tournament) -> list[Callable[[], None]]:
+    return [
+        partial(tournaments.start_tournament, tournament=coming),
+        partial(tournaments.stop_tournament, tournament=going),
+    ]
+
+
 def assert_untouched(tournament: Tournament) -> None:
     tournament.refresh_from_db()
     assert tournament.status == Tournament.Status.RUNNING
@@ -95,10 +103,7 @@ def assert_untouched(tournament: Tournament) -> None:
 @pytest.mark.parametrize("first", ["start", "stop"])
 def test_one_after_the_other(first: str) -> None:
     going, coming = two_of_the_same_trials()
-    actions = [
-        lambda: tournaments.start_tournament(tournament=coming),
-        lambda: tournaments.stop_tournament(tournament=going),
-    ]
+    actions = start_and_stop(coming, going)
     for action in actions if first == "start" else actions[::-1]:
         action()
     assert_untouched(coming)
@@ -107,10 +112,7 @@ def test_one_after_the_other(first: str) -> None:
 @pytest.mark.parametrize("first", ["start", "stop"])
 def test_one_while_the_other_is_not_committed(first: str) -> None:
     going, coming = two_of_the_same_trials()
-    actions = [
-        lambda: tournaments.start_tournament(tournament=coming),
-        lambda: tournaments.stop_tournament(tournament=going),
-    ]
+    actions = start_and_stop(coming, going)
     early, late = actions if first == "start" else actions[::-1]
     done, commit = threading.Event(), threading.Event()
 

@@ -85,13 +85,13 @@ def test_a_budget_set_during_a_call_is_charged_for_it(monkeypatch: pytest.Monkey
     first, second, *_ = trials_of(tournament)
     trials.run_trial(first.pk, tournament.pk)
     tournament.refresh_from_db()
-    assert (tournament.spent_usd, tournament.reserved_usd) == (ANSWER_USD, 0)
+    assert (tournament.spent_usd, tournament.reserved_usd) == (ANSWER_USD, Decimal(0))
     # From here on calls reserve.
     tournaments.resume_tournament(tournament=tournament)
     trials.run_trial(second.pk, tournament.pk)
     trials.run_trial(second.pk, tournament.pk)
     tournament.refresh_from_db()
-    assert (tournament.spent_usd, tournament.reserved_usd) == (2 * ANSWER_USD, 0)
+    assert (tournament.spent_usd, tournament.reserved_usd) == (2 * ANSWER_USD, Decimal(0))
 
 
 def test_without_a_budget_nothing_is_charged_and_one_set_later_counts_what_was(
