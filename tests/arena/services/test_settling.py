@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError
+from django.db import DataError, OperationalError, connection
 
 from arena import statements
 from arena.models import Call, CallStatus, Tournament, Trial
@@ -104,5 +106,31 @@ def test_without_a_budget_nothing_is_charged_and_one_set_later_counts_what_was(
     assert tournament.spent_usd == 0
     tournaments.pause_tournament(tournament=tournament)
     tournaments.set_budget(tournament=tournament, budget_usd=Decimal(1))
+    tournament.refresh_from_db()
+    assert tournament.spent_usd == ANSWER_USD
+
+
+def test_a_budget_set_while_a_call_is_being_stored_is_charged_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    tournament = started()
+    # The pause comes while the call is in flight.
+    answer_calls(monkeypatch, lambda: tournaments.pause_tournament(tournament=tournament))
+    booked, book = threading.Event(), statements.book
+
+    def book_and_linger(tournament_id: int, spent_usd: Decimal) -> None:
+        book(tournament_id, spent_usd)
+        booked.set()
+        time.sleep(0.3)
+
+    monkeypatch.setattr(statements, "book", book_and_linger)
+
+    def run() -> None:
+        run_first(tournament)
+        connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert booked.wait(10)
+    tournaments.set_budget(tournament=tournament, budget_usd=Decimal(1))
+    thread.join(10)
     tournament.refresh_from_db()
     assert tournament.spent_usd == ANSWER_USD
