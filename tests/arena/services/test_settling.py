@@ -12,7 +12,7 @@ from django.db import DataError, OperationalError, connection
 
 from arena import statements
 from arena.models import Call, CallStatus, Tournament, Trial
-from arena.services import tournaments, trials
+from arena.services import settling, tournaments, trials
 from tests.arena.call_world import ANSWER_USD, answer_calls, started, trials_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fresh_process")]
@@ -134,3 +134,26 @@ def test_a_budget_set_while_a_call_is_being_stored_is_charged_for_it(monkeypatch
     thread.join(10)
     tournament.refresh_from_db()
     assert tournament.spent_usd == ANSWER_USD
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_commit_that_was_made_and_not_confirmed_is_not_made_twice(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr("arena.services.settling.PAUSES_S", (0, 0, 0))
+    answer_calls(monkeypatch)
+    original, broken = settling._settle, [OperationalError("the connection broke")] * times
+
+    def unconfirmed(*args: Any, **options: Any) -> bool:
+        if len(broken) > 1:
+            raise broken.pop()
+        original(*args, **options)
+        raise broken.pop()
+
+    monkeypatch.setattr(settling, "_settle", unconfirmed)
+    tournament = started(budget_usd=Decimal(1))
+    trial = run_first(tournament)
+    tournament.refresh_from_db()
+    assert (trial.status, trial.answer) == (CallStatus.SUCCEEDED, "An answer.")
+    assert Call.objects.filter(trial=trial).count() == 1
+    assert (tournament.spent_usd, tournament.reserved_usd) == (ANSWER_USD, Decimal(0))
