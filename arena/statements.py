@@ -163,6 +163,9 @@ def claim(
 def book(tournament_id: int, spent_usd: Decimal) -> None:
     """Charge a budget for a call that reserved nothing; without one there is nothing to charge."""
     amount = connection.ops.adapt_decimalfield_value(spent_usd, 14, 8)
+    if connection.vendor == "postgresql":
+        # Who sets a budget at this moment waits until the call can be seen, or is waited for here.
+        _rows(f"SELECT 1 FROM {_table(Tournament)} WHERE id = %s FOR KEY SHARE", [tournament_id])
     _changed(
         f"UPDATE {_table(Tournament)} SET spent_usd = spent_usd + %s WHERE id = %s AND budget_usd IS NOT NULL",
         [amount, tournament_id],

@@ -38,6 +38,7 @@ class Slot:
         self.kind = KINDS[type(row)]
         self.holder = f"{tournament_id}:{self.kind}{row.pk}"
         self._released = False
+        self._taken_here = False
         self._token = ""
         # False once the next call was sent already and this row asks for none.
         self.wake_at_end = True
@@ -48,7 +49,8 @@ class Slot:
         if self.holder in slots().held(provider):
             return True
         limit = Provider.objects.values_list("max_concurrency", flat=True).get(pk=provider)
-        return bool(slots().acquire(provider, [self.holder], limit=limit, per_minute=None))
+        self._taken_here = bool(slots().acquire(provider, [self.holder], limit=limit, per_minute=None))
+        return self._taken_here
 
     def __enter__(self) -> Slot:
         return self
@@ -58,8 +60,11 @@ class Slot:
         active_claims.add(token, kind=self.kind, provider_id=self.provider_id, holder=self.holder)
 
     def leave(self) -> None:
-        """The row runs under another message's claim, and the slot is that one's."""
-        self._released = True
+        """The row runs under another message's claim, and the slot is that one's.
+
+        Unless that one gave its slot back with the answer and only stores it: a slot taken since is nobody else's.
+        """
+        self._released = not self._taken_here
 
     def release(self) -> None:
         if not self._released:

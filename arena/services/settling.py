@@ -32,17 +32,25 @@ def settle(claimed: Claim, context: ModelContext | None, attempts: list[Attempt]
 
     What was paid for is not lost to a database that is away for a moment, nor to an answer it cannot hold.
     """
+    failed = False
     for pause_s in PAUSES_S:
         try:
-            return _settle(claimed, context, attempts, changes)
+            return (failed and _is_stored(claimed, attempts)) or _settle(claimed, context, attempts, changes)
         except OperationalError:
+            failed = True
             logger.exception("An answer could not be stored; once more in %s s.", pause_s)
             connection.close()
             time.sleep(pause_s)
         except (DataError, InvalidOperation, ValueError):
             logger.exception("An answer cannot be stored as it is; its row fails.")
             return _settle(claimed, context, attempts, _unstorable(claimed.row), figures=False)
-    return _settle(claimed, context, attempts, changes)
+    return _is_stored(claimed, attempts) or _settle(claimed, context, attempts, changes)
+
+
+def _is_stored(claimed: Claim, attempts: list[Attempt]) -> bool:
+    """A connection that breaks at the commit does not tell whether it was made; a second one would book it twice."""
+    own = Call.objects.filter(**subject_of(claimed.row))
+    return bool(attempts) and own.filter(started_at=attempts[-1].started_at).exists()
 
 
 def _unstorable(row: Row) -> dict[str, Any]:

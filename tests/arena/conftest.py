@@ -54,3 +54,13 @@ def arena_world(transactional_db: None, demo_endpoint: Callable[..., DemoServer]
     from tests.arena.arena_world import make_arena_world
 
     return make_arena_world(demo_endpoint().base_url)
+
+
+@pytest.fixture
+def fresh_process(transactional_db: None) -> Iterator[None]:
+    """No slot, claim or worker of an earlier test is remembered."""
+    from tests.arena.call_world import forget_process
+
+    forget_process()
+    yield
+    forget_process()

@@ -17,7 +17,7 @@ from arena.llm.errors import ErrorCode, LLMError
 from arena.llm.listing import list_models
 from arena.models import AuditLog, Provider, Role, Team, User
 from arena.services.providers import ProviderFields, create_provider, update_provider
-from arena.services.wire import endpoint_of
+from arena.services.wire import MissingKey, endpoint_of
 from tests.personas import World
 
 pytestmark = pytest.mark.django_db
@@ -158,3 +158,43 @@ def test_one_name_serves_one_provider(team: Team, world: World) -> None:
     a_provider(team)
     assert "name" in problems(team)
     assert a_provider(world.other.team).pk
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [("https://llm.example.com/v2", True), ("https://llm.example.org/v1", False), ("http://llm.example.com/v1", False)],
+)
+def test_a_variable_goes_to_no_other_host(team: Team, actor: User, address: str, kept: bool) -> None:
+    provider = a_provider(team, "", key_variable="TILTYARD_KEY_HOUSE")
+    after = update_provider(
+        provider=provider, actor=actor, fields=fields(base_url=address, key_variable="TILTYARD_KEY_HOUSE")
+    )
+    assert after.key_variable == ("TILTYARD_KEY_HOUSE" if kept else "")
+    # Named again for the new address, it is meant for it.
+    again = fields(base_url=address, key_variable="TILTYARD_KEY_HOUSE")
+    assert update_provider(provider=after, actor=actor, fields=again).key_variable == "TILTYARD_KEY_HOUSE"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "address", "allowed"),
+    [
+        ("llm.example.com", URL, True),
+        (" other.example.com , LLM.Example.com ", URL, True),
+        ("llm.example.com", "https://llm.example.com:8443/v1", True),
+        ("llm.example.com", "https://llm.example.com.evil.example/v1", False),
+        ("example.com", URL, False),
+        ("", URL, True),
+    ],
+)
+def test_the_operator_ties_a_key_to_hosts(
+    team: Team, monkeypatch: pytest.MonkeyPatch, hosts: str, address: str, allowed: bool
+) -> None:
+    monkeypatch.setenv("TILTYARD_KEY_HOUSE", "from-outside")
+    monkeypatch.setenv("TILTYARD_KEYHOSTS_HOUSE", hosts)
+    provider = a_provider(team, "", key_variable="TILTYARD_KEY_HOUSE", base_url=address)
+    if allowed:
+        assert endpoint_of(provider).api_key == "from-outside"
+    else:
+        with pytest.raises(MissingKey, match="TILTYARD_KEYHOSTS_HOUSE") as error:
+            endpoint_of(provider)
+        assert "from-outside" not in str(error.value)
