@@ -110,6 +110,11 @@ class TeamHome:
     tournaments: list[Tournament]
 
     @property
+    def current(self) -> Tournament | None:
+        """The newest tournament that has been started: its board is the one to look at."""
+        return next((one for one in self.tournaments if one.status != Tournament.Status.DRAFT), None)
+
+    @property
     def next_step(self) -> str:
         """Where a new team stands on the way to its first result; empty once it has a tournament."""
         if not self.task_set_count:

@@ -6,7 +6,6 @@ import datetime as dt
 import logging
 import os
 import socket
-import sys
 import threading
 import uuid
 from collections import defaultdict
@@ -20,7 +19,6 @@ from arena.models import CallStatus, Trial, Verdict, Worker
 
 logger = logging.getLogger(__name__)
 MODELS = {"t": Trial, "v": Verdict}
-SWITCH_SECONDS = 0.02
 
 
 class ActiveClaims:
@@ -58,13 +56,7 @@ def worker_id() -> str:
     return _identity[key]
 
 
-def be_patient_with_threads() -> None:
-    """Dozens of threads that each do little between calls lose much of it to being switched every 5 ms."""
-    sys.setswitchinterval(SWITCH_SECONDS)
-
-
 def register(*, embedded: bool) -> Worker:
-    be_patient_with_threads()
     host = socket.gethostname()
     _registered.add(worker_id())
     if embedded:
