@@ -65,6 +65,7 @@ def test_a_superuser_creates_teams(world: World) -> None:
 
 
 def test_an_empty_team_is_led_through(world: World, owner: Client) -> None:
+    Tournament.objects.filter(team=world.own.team).delete()
     TaskSet.objects.filter(team=world.own.team).delete()
     page = owner.get(team_url(world.own.team)).content.decode()
     assert "To your first result" in page

@@ -77,6 +77,7 @@ def test_lists_ask_no_query_per_row(
 
 
 def test_an_empty_list_says_what_to_do(world: World, member: Client, admin: Client) -> None:
+    Tournament.objects.all().delete()
     TaskSet.objects.all().delete()
     assert "Upload a task set" in text(admin.get(url(world.own, "task-set-list")))
     page = text(member.get(url(world.own, "task-set-list")))
