@@ -60,7 +60,7 @@ def action_words(action: str) -> str:
 def changes(entry: AuditLog) -> list[Change]:
     """What differs. A thing that was made or deleted names what it was made of."""
     old, new = entry.old or {}, entry.new or {}
-    both = [(name, _in_words(old.get(name)), _in_words(new.get(name))) for name in {**old, **new}]
+    both = [(name, _in_words(old.get(name)), _in_words(new.get(name))) for name in sorted({**old, **new})]
     return [Change(name.replace("_", " "), before, after) for name, before, after in both if before != after]
 
 

@@ -200,5 +200,5 @@ def test_the_audit_log_speaks_in_words(admin: Client, world: World) -> None:
         new={"budget_usd": "5", "enabled": False, "untouched": 1, "content_hash": "ab" * 32},
     )
     text = " ".join(re.sub(r"<[^>]+>", " ", admin.get(url(world, "audit-log")).content.decode()).split())
-    assert "set the budget of Winter budget usd 5 · enabled yes → no · content hash abababababab" in text
+    assert "set the budget of Winter budget usd 5 · content hash abababababab · enabled yes → no" in text
     assert "untouched" not in text
