@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -119,7 +120,7 @@ def environment_of(case: Case, folder: Path, database_url: str) -> dict[str, str
     shared = {
         **outside,
         "TILTYARD_DATA_DIR": str(folder),
-        "SECRET_KEY": "of a benchmark only",
+        "SECRET_KEY": secrets.token_urlsafe(50),
         "TILTYARD_FIELD_KEYS": Fernet.generate_key().decode(),
         "ALLOW_PRIVATE_ENDPOINTS": "1",
         "LOG_LEVEL": "WARNING",
