@@ -44,7 +44,8 @@ DATABASES["default"]["CONN_MAX_AGE"] = None
 CELERY_DB_REUSE_MAX = 1_000_000_000
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 CELERY_BROKER_URL = "memory://localhost/"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.05}
+# How long a message lies in memory before it is seen: at 50 ms each of five slots stood idle for a fifth of its time.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.005}
 CELERY_BEAT_SCHEDULE = {}
 RECONCILE_SECONDS = 2
 REFIT_SECONDS = 10
