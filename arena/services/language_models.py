@@ -18,11 +18,11 @@ from arena.llm.demo.catalogue import DEMO_KEY, DEMO_MODELS, DEMO_PRICE_SOURCE, D
 from arena.llm.families import guess_family
 from arena.llm.openai import check_parameters
 from arena.llm.pricing import seed_price
+from arena.llm.text import storable
 from arena.models import LanguageModel, Price, Provider, Team, User
 from arena.services import audit
 from arena.services.members import Refused
 from arena.services.providers import ProviderFields, create_provider, update_provider
-from arena.services.texts import storable
 from arena.services.versions import copy_price, is_used, next_version
 from arena.services.wire import current_price, forget_context
 

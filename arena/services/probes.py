@@ -12,11 +12,11 @@ from django.utils import timezone
 from arena.llm.listing import list_models
 from arena.llm.messages import Completion
 from arena.llm.probe import PROBE_MAX_TOKENS, Attempt, ProbeResult, one_page_pdf, probe
+from arena.llm.text import storable
 from arena.models import Call, LanguageModel, Provider, User
 from arena.services import audit
 from arena.services.attempts import OpenTransaction, remember
 from arena.services.bills import bill_for
-from arena.services.texts import storable
 from arena.services.wire import ModelContext, endpoint_of, forget_context, model_context
 
 LIST_DEADLINE_S = 15.0

@@ -15,11 +15,11 @@ from django.utils import timezone
 from arena import statements
 from arena.judging.skips import Retry
 from arena.llm.messages import Usage
+from arena.llm.text import storable
 from arena.models import Call, CallStatus, Tournament, Trial
 from arena.services.attempts import Attempt
 from arena.services.bills import Bill, bill_for
 from arena.services.claims import Claim, Row, subject_of
-from arena.services.texts import storable
 from arena.services.wire import ModelContext
 
 logger = logging.getLogger(__name__)

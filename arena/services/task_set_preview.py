@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena.ingest import AttachmentDraft, Inspection, Problem, SampleDraft
+from arena.llm.text import storable
 from arena.services.task_set_spool import text_of
-from arena.services.texts import storable
 
 PREVIEW_SAMPLES = 5
 PREVIEW_CHARACTERS = 4_000

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from arena.ingest import AttachmentDraft, Inspection, UploadError, list_starters, starter_path
+from arena.llm.text import storable
 from arena.models import Attachment, TaskSet, Team, UploadDraft, User
 from arena.services import audit
 from arena.services.rendered import forget
@@ -38,7 +39,6 @@ from arena.services.task_set_files import (
 )
 from arena.services.task_set_preview import inspection_json
 from arena.services.task_set_spool import Progress, Spool, insert_samples, spooled, texts_of
-from arena.services.texts import storable
 
 __all__ = [
     "DraftGone",

@@ -17,12 +17,12 @@ from arena.judging.skips import TRIAL_LIMITS, Retry, next_step, trial_skip_code
 from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
+from arena.llm.text import storable
 from arena.models import CallStatus, Match, Tournament, Trial
 from arena.services import known, matches
 from arena.services.attempts import Attempt, Prepared
 from arena.services.paid_calls import Slot, Work, run_in_slot
 from arena.services.settling import back_to_queue
-from arena.services.texts import storable
 from arena.services.wire import (
     ModelContext,
     attachments_of,

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from arena.encryption import UnreadableSecret
 from arena.llm.demo.catalogue import DEMO_KEY
+from arena.llm.text import storable
 from arena.models import LanguageModel, Provider, TaskSet, Team
 from arena.services.language_models import (
     ModelFields,
@@ -28,7 +29,6 @@ from arena.services.language_models import (
 )
 from arena.services.members import Refused
 from arena.services.providers import ProviderFields, create_provider, update_provider
-from arena.services.texts import storable
 from arena.services.tournaments import TournamentSpec
 from arena.services.wire import MissingKey, current_price, provider_key
 from arena.services.workers import somebody_works
