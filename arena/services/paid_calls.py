@@ -124,7 +124,7 @@ def _claimed(work: Work, slot: Slot, worst_case: Decimal | None) -> Claim | None
         rows_of(work.row).filter(status=CallStatus.QUEUED).update(not_before=later, dispatched_at=None)
         return None
     except BudgetReached as reached:
-        tournaments.pause_for_budget(work.payer.pk, str(reached))
+        tournaments.pause_for_budget(work.payer.pk, str(reached), needed_usd=worst_case)
         return None
     if claimed is not None:
         slot.belongs_to(claimed.token)

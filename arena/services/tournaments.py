@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Exists, F, OuterRef, Sum
 from django.utils import timezone
 
 from arena.dispatch import send, wake
@@ -170,11 +170,13 @@ def pause_tournament(*, tournament: Tournament, actor: User | None = None) -> No
     _change(tournament, {Status.RUNNING}, Status.PAUSED, Reason.BY_HAND, actor=actor, action="pause")
 
 
-def pause_for_budget(tournament_id: int, sentence: str) -> None:
+def pause_for_budget(tournament_id: int, sentence: str, *, needed_usd: Decimal | None) -> None:
     """A hard stop: nothing more is sent until somebody raises the budget and resumes."""
-    Tournament.objects.filter(pk=tournament_id, status=Status.RUNNING).update(
-        status=Status.PAUSED, reason=Reason.BUDGET, reason_text=sentence
-    )
+    running = Tournament.objects.filter(pk=tournament_id, status=Status.RUNNING)
+    if needed_usd is not None:
+        # Looked at again: it may have been raised and resumed since the call did not fit.
+        running = running.filter(budget_usd__lt=F("spent_usd") + F("reserved_usd") + needed_usd)
+    running.update(status=Status.PAUSED, reason=Reason.BUDGET, reason_text=sentence)
 
 
 @transaction.atomic
