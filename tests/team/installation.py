@@ -7,9 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,14 +28,6 @@ OUTSIDE = {"DATABASE_URL", "SECRET_KEY", "TILTYARD_FIELD_KEYS", "TILTYARD_DATA_D
 
 def services_are_there() -> bool:
     return DATABASE.startswith(("postgres://", "postgresql://")) and bool(REDIS)
-
-
-def until(reached: Callable[[], bool], what: str, *, seconds: float = 60, pause: float = 0.02) -> None:
-    end = time.monotonic() + seconds
-    while not reached():
-        if time.monotonic() > end:
-            raise AssertionError(f"after {seconds} s still not: {what}")
-        time.sleep(pause)
 
 
 class Installation:

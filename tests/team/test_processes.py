@@ -15,7 +15,8 @@ import pytest
 from arena.llm.demo.server import DemoServer, serve_in_thread
 from arena.llm.demo.settings import DemoSettings
 from tests.faults.test_kill import LIMIT, Player, calls, refused
-from tests.team.installation import ROOT, Installation, services_are_there, stop, until
+from tests.team.installation import ROOT, Installation, services_are_there, stop
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.team,
@@ -100,7 +101,8 @@ def test_a_killed_worker_is_replaced_by_another(tmp_path: Path, endpoint: DemoSe
 
     for name in SAME:
         assert result[name] == embedded[name], name
-    # Only what was in flight when it died may have been paid for twice.
-    assert 0 <= calls(endpoint) - result["calls_ok"] - refused(endpoint) <= LIMIT
-    assert result["calls_lost"] <= LIMIT
+    # Only what was in flight when it died may have been paid for twice: on the wire, or answered and not yet stored
+    # (the slot is given back in between).
+    assert 0 <= calls(endpoint) - result["calls_ok"] - refused(endpoint) <= 2 * LIMIT
+    assert result["calls_lost"] <= 2 * LIMIT
     assert figure(endpoint, "peak_in_flight") <= LIMIT

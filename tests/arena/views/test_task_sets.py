@@ -62,10 +62,10 @@ def test_lists_ask_no_query_per_row(
     world: World, member: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(12):
-        make(world.own, f"set {number}.jsonl", message_line(f"Say {number}", category="c"))
+        make(world.own, f"list {number}.jsonl", message_line(f"Say {number}", category="c"))
     with django_assert_max_num_queries(8):
         page = text(member.get(url(world.own, "task-set-list")))
-    assert "set 11" in page
+    assert "list 11" in page
     many = make(world.own, "many.jsonl", *[message_line(f"Number {n}", category=f"c{n % 5}") for n in range(60)])
     with django_assert_max_num_queries(10):
         page = text(member.get(url(world.own, "task-set-detail", task_set=many.public_id)))
