@@ -7,14 +7,14 @@ that was most of what a call cost. The columns come from the models, so a rename
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from django.db import connection, models
 
-from arena.models import Ballot, Call, CallStatus, Match, Tournament, Trial, TrialRequest, Verdict
+from arena.models import Ballot, CallStatus, Match, Tournament, Trial, TrialRequest, Verdict
 
 PaidModel = type[Trial] | type[Verdict]
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
@@ -46,6 +46,33 @@ LOAD_VERDICT = f"""
     JOIN {_table(Trial)} one ON one.id = m.first_trial_id
     JOIN {_table(Trial)} other ON other.id = m.second_trial_id
     WHERE verdict.id = %s
+"""
+ENDED = f"('{CallStatus.SUCCEEDED.value}', '{CallStatus.FAILED.value}')"
+READY = f"""
+    SELECT m.id FROM {_table(Match)} m
+    JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE (m.first_trial_id = %s OR m.second_trial_id = %s) AND m.status = '{Match.Status.WAITING.value}'
+      AND one.status IN {ENDED} AND other.status IN {ENDED}
+"""
+LOCK_MATCH = f"""
+    SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id,
+           one.id, one.status, other.id, other.status
+    FROM {_table(Match)} m
+    LEFT JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    LEFT JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.id = %s
+"""
+OPEN_MATCH = f"""
+    SELECT 1 FROM {_table(Match)}
+    WHERE step_id = %s AND status IN ('{Match.Status.WAITING.value}', '{Match.Status.JUDGING.value}') LIMIT 1
+"""
+BALLOTS = f"""
+    SELECT id, judge_id, status, vote, replaces_id FROM {_table(Ballot)}
+    WHERE jury_id = %s AND match_id = %s ORDER BY id
+"""
+VOTES = f"""
+    SELECT ballot_id, vote, error_code FROM {_table(Verdict)} WHERE match_id = %s ORDER BY ballot_id, seat_order
 """
 LOAD_TRIAL = f"SELECT provider_id, language_model_id, sample_id, failures, waits FROM {_table(Trial)} WHERE id = %s"
 
@@ -93,6 +120,15 @@ def mark_dispatched(model: PaidModel, ids: list[int], now: dt.datetime) -> None:
     _changed(sql, [moment(now), *ids])
 
 
+def ready_matches(trial_id: int) -> list[int]:
+    """Matches that wait for nothing but this trial, which has ended."""
+    return [row[0] for row in _rows(READY, [trial_id, trial_id])]
+
+
+def has_open_matches(step_id: int) -> bool:
+    return bool(_rows(OPEN_MATCH, [step_id]))
+
+
 def has_unfinished_verdicts(match_id: int) -> bool:
     return bool(_rows(UNFINISHED, [match_id]))
 
@@ -126,6 +162,31 @@ def load_verdict(verdict_id: int) -> Verdict | None:
     verdict.match.second_trial = _partial(Trial, id=answers[2], answer=answers[3])
     verdict.ballot = _partial(Ballot, id=ballot_id, judge_id=judge_id, jury_id=jury_id)
     return verdict
+
+
+def lock_match(match_id: int) -> Match | None:
+    """A match, locked until the transaction ends, with whether its trials have ended, and no other fields."""
+    lock = " FOR UPDATE OF m" if connection.vendor == "postgresql" else ""
+    rows = _rows(LOCK_MATCH + lock, [match_id])
+    if not rows:
+        return None
+    names = ("status", "sequence", "tournament_id", "step_id", "sample_id", "first_id", "second_id")
+    match = _partial(Match, id=match_id, **dict(zip(names, rows[0][:7], strict=True)))
+    one, one_status, other, other_status = rows[0][7:]
+    match.first_trial = None if one is None else _partial(Trial, id=one, status=one_status)
+    match.second_trial = None if other is None else _partial(Trial, id=other, status=other_status)
+    return match
+
+
+def ballots_of(jury_id: int, match_id: int) -> list[Ballot]:
+    names = ("id", "judge_id", "status", "vote", "replaces_id")
+    rows = _rows(BALLOTS, [jury_id, match_id])
+    return [_partial(Ballot, jury_id=jury_id, match_id=match_id, **dict(zip(names, row, strict=True))) for row in rows]
+
+
+def votes_of(match_id: int) -> list[tuple[int, str, str]]:
+    """Of every verdict of a match: its ballot, its vote and its error code, in the order of the seats."""
+    return [(row[0], row[1], row[2]) for row in _rows(VOTES, [match_id])]
 
 
 @lru_cache(maxsize=8)
@@ -193,13 +254,17 @@ def update(row: models.Model, changes: Mapping[str, Any]) -> None:
     _changed(f"UPDATE {_table(type(row))} SET {sets} WHERE id = %s", [*values, row.pk])
 
 
-@lru_cache(maxsize=1)
-def _call_fields() -> tuple[str, list[Any]]:
-    fields = [field for field in Call._meta.concrete_fields if not field.primary_key]
+@lru_cache(maxsize=8)
+def _insertable(model: type[models.Model]) -> tuple[str, str, list[Any]]:
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
     columns, marks = ", ".join(str(field.column) for field in fields), ", ".join(["%s"] * len(fields))
-    return f"INSERT INTO {_table(Call)} ({columns}) VALUES ({marks})", fields
+    return f"INSERT INTO {_table(model)} ({columns}) VALUES ", f"({marks})", fields
 
 
-def insert_call(call: Call) -> None:
-    sql, fields = _call_fields()
-    _changed(sql, [field.get_db_prep_save(getattr(call, field.attname), connection) for field in fields])
+def insert(rows: Sequence[models.Model]) -> None:
+    """Insert rows of one model and set their keys."""
+    sql, marks, fields = _insertable(type(rows[0]))
+    values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for row in rows for field in fields]
+    found = _rows(f"{sql}{', '.join([marks] * len(rows))} RETURNING id", values)
+    for row, (key,) in zip(rows, found, strict=True):
+        row.pk = key

@@ -91,7 +91,7 @@ class Exchange:
         if not request.url.host:
             raise httpx.InvalidURL("no host")
         self._host = request.url.netloc.decode("ascii")
-        response = self._line.http.send(request, stream=True)
+        response = self._line.http.handle_request(request)
         try:
             self._receive(response)
         finally:

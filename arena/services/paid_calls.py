@@ -110,7 +110,7 @@ def run_in_slot(work: Work, slot: Slot) -> bool:
     attempts = call_model(context, prepared)
     # The answer is in: the next call may leave while this one is stored.
     slot.release()
-    wake([slot.provider_id])
+    wake([slot.provider_id], handed=1)
     changes = work.changes(attempts[-1])
     slot.wake_at_end = changes["status"] == CallStatus.QUEUED
     return settle(claimed, context, attempts, changes)

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from arena import statements
 from arena.dispatch import send, wake
 from arena.models import (
     Ballot,
@@ -145,11 +146,11 @@ def _new_trial(tournament: Tournament, candidate: Candidate, sample: Sample, fil
 
 def complete_when_done(step_id: int) -> None:
     """Close a step without open matches, tell who listens, and end the tournament after its last step."""
-    if Match.objects.filter(step=step_id).open().exists():
+    if statements.has_open_matches(step_id):
         return
     with transaction.atomic():
         step = Step.objects.select_for_update().filter(pk=step_id).first()
-        if step is None or Match.objects.filter(step=step_id).open().exists():
+        if step is None or statements.has_open_matches(step_id):
             return
         if step.status != Step.Status.COMPLETE:
             step.status, step.completed_at = Step.Status.COMPLETE, timezone.now()

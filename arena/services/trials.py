@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from arena import statements
@@ -18,7 +17,7 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.llm.text import storable
-from arena.models import CallStatus, Match, Tournament, Trial
+from arena.models import CallStatus, Tournament, Trial
 from arena.services import known, matches
 from arena.services.attempts import Attempt, Prepared
 from arena.services.paid_calls import Slot, Work, run_in_slot
@@ -46,7 +45,7 @@ def run_trial(trial_id: int, tournament_id: int) -> None:
         if slot.take() and _run(trial, known.tournament_of(tournament_id), slot):
             advance_matches(trial.pk)
     if slot.wake_at_end:
-        wake([trial.provider_id])
+        wake([trial.provider_id], handed=1)
 
 
 def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
@@ -168,11 +167,5 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 def advance_matches(trial_id: int) -> None:
     """Bring forward every match that waits for this trial. Safe to repeat."""
-    finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
-    ready = Match.objects.filter(
-        Q(first_trial=trial_id, second_trial__status__in=finished)
-        | Q(second_trial=trial_id, first_trial__status__in=finished),
-        status=Match.Status.WAITING,
-    )
-    for match_id in list(ready.order_by().values_list("pk", flat=True)):
+    for match_id in statements.ready_matches(trial_id):
         matches.begin_judging(match_id)

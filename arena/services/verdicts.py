@@ -57,7 +57,7 @@ def run_verdict(verdict_id: int, _tournament_id: int) -> None:
         if slot.take() and _run(verdict, slot):
             matches.decide_when_complete(verdict.match_id)
     if slot.wake_at_end:
-        wake([verdict.provider_id])
+        wake([verdict.provider_id], handed=1)
 
 
 def _run(verdict: Verdict, slot: Slot) -> bool:
