@@ -192,9 +192,11 @@ def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
         return
     limit, per_minute = limits
     held = slots().held(provider_id)
-    if len(held) >= limit:
+    # Who gave slots back refills those; the others' are theirs to refill, in their own process.
+    free = min(limit - len(held), handed or limit)
+    if free <= 0:
         return
-    rows = _due_rows(provider_id, limit - len(held), held, _running(fresh=fresh))
+    rows = _due_rows(provider_id, free, held, _running(fresh=fresh))
     if not rows:
         if not fresh:
             _fill_once(provider_id, handed, fresh=True)

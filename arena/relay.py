@@ -51,7 +51,7 @@ class Relay:
 
     def _run(self, row: Row) -> None:
         try:
-            RUN[row.kind](row.id, row.tournament)
+            RUN[row.kind](row.id, row.tournament, slot_just_taken=True)
         except Exception:
             logger.exception("A call ended with an error of ours; the reconciler sends its row again.")
         finally:

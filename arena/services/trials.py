@@ -32,7 +32,7 @@ from arena.services.wire import (
 )
 
 
-def run_trial(trial_id: int, tournament_id: int) -> None:
+def run_trial(trial_id: int, tournament_id: int, *, slot_just_taken: bool = False) -> None:
     """Claim, call, settle, and bring forward the matches that waited for it.
 
     The tournament it was sent for pays. If that one stands still, the claim fails, and the dispatcher sends the
@@ -41,7 +41,7 @@ def run_trial(trial_id: int, tournament_id: int) -> None:
     trial = statements.load_trial(trial_id)
     if trial is None or trial.provider_id is None:
         return
-    with Slot(trial, tournament_id) as slot:
+    with Slot(trial, tournament_id, just_taken=slot_just_taken) as slot:
         if slot.take() and _run(trial, known.tournament_of(tournament_id), slot):
             advance_matches(trial.pk)
     if slot.wake_at_end:

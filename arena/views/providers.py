@@ -19,7 +19,7 @@ from arena.services.probes import offered_models
 from arena.services.providers import create_provider, delete_provider, update_provider
 from arena.services.wire import MissingKey
 from arena.views.access import TeamRequest, team_view
-from arena.views.answers import see_other
+from arena.views.responses import see_other
 
 
 def _provider(request: TeamRequest, provider: str) -> Provider:
