@@ -30,7 +30,9 @@ def _count(rows: QuerySet[Match]) -> Coalesce:
 
 def tournaments_of(team: Team) -> QuerySet[Tournament]:
     matches = Match.objects.filter(tournament=OuterRef("pk"))
-    spent = Call.objects.filter(tournament=OuterRef("pk")).order_by().values("tournament").annotate(sum=Sum("cost_usd"))
+    calls = Call.objects.filter(tournament=OuterRef("pk")).order_by().values("tournament")
+    spent = calls.annotate(sum=Sum("cost_usd"))
+    unpriced = calls.annotate(n=Count("pk", filter=Q(cost_usd=None)))
     return (
         Tournament.objects.filter(team=team)
         .select_related("task_set", "created_by")
@@ -39,6 +41,7 @@ def tournaments_of(team: Team) -> QuerySet[Tournament]:
             played_count=_count(matches.exclude(status__in=OPEN)),
             decided_count=_count(matches.filter(status=Match.Status.DECIDED)),
             cost_usd=Subquery(spent.values("sum"), output_field=DecimalField(max_digits=14, decimal_places=8)),
+            calls_of_unknown_cost=Coalesce(Subquery(unpriced.values("n"), output_field=IntegerField()), 0),
         )
         .order_by("-created_at", "-pk")
     )

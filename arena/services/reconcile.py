@@ -25,11 +25,12 @@ from arena.models import (
     Step,
     Tournament,
     Trial,
+    TrialRequest,
     UploadDraft,
     Verdict,
     Worker,
 )
-from arena.services import claims, matches, steps, workers
+from arena.services import claims, matches, steps, tournaments, workers
 
 logger = logging.getLogger(__name__)
 BATCH = 500
@@ -42,6 +43,8 @@ def reconcile() -> None:
     _safely("dead claims", free_dead_claims)
     for tournament_id in list(Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True)):
         _safely(f"tournament {tournament_id}", partial(advance_tournament, tournament_id))
+    for tournament_id in stopped_with_calls():
+        _safely(f"stopped tournament {tournament_id}", partial(tournaments.withdraw_calls, tournament_id))
     for provider_id in providers_with_work():
         _safely(f"provider {provider_id}", partial(fill, provider_id))
 
@@ -109,6 +112,16 @@ def providers_with_work() -> list[int]:
             Exists(trials.filter(provider=OuterRef("pk"))) | Exists(verdicts.filter(provider=OuterRef("pk")))
         ).values_list("pk", flat=True)
     )
+
+
+def stopped_with_calls() -> list[int]:
+    """Stopped tournaments to which a call that was in flight came back as a retry."""
+    queued = {"status": CallStatus.QUEUED}
+    verdicts = Verdict.objects.filter(tournament=OuterRef("pk"), **queued)
+    active = TrialRequest.objects.filter(trial=OuterRef("pk"), tournament__status__in=ACTIVE)
+    trials = Trial.objects.filter(~Exists(active), requests__tournament=OuterRef("pk"), **queued)
+    stopped = Tournament.objects.filter(Exists(verdicts) | Exists(trials), status=Tournament.Status.STOPPED)
+    return list(stopped.values_list("pk", flat=True))
 
 
 def drop_expired() -> None:

@@ -158,3 +158,34 @@ def test_trials_that_end_between_two_looks_are_made_anew(monkeypatch: pytest.Mon
     assert looks == [True, True, True]
     assert_untouched(coming)
     assert not {trial.pk for trial in trials_of(going)} & {trial.pk for trial in trials_of(coming)}
+
+
+def test_a_call_that_comes_back_after_the_stop_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was in flight when the tournament was stopped, and what it brought asks for another try."""
+    tournament = started()
+    late, *others = trials_of(tournament)
+    shared = started(make_arena_world(NOWHERE, name="Other"))
+    Trial.objects.filter(pk=late.pk).update(status=CallStatus.RUNNING)
+    tournaments.stop_tournament(tournament=tournament)
+    assert {trial.status for trial in trials_of(tournament)} == {CallStatus.RUNNING, CallStatus.WITHDRAWN}
+    assert reconcile.stopped_with_calls() == []
+    Trial.objects.filter(pk=late.pk).update(status=CallStatus.QUEUED)
+    assert reconcile.stopped_with_calls() == [tournament.pk]
+    reconcile.reconcile()
+    assert {trial.status for trial in trials_of(tournament)} == {CallStatus.WITHDRAWN}
+    assert {trial.status for trial in trials_of(shared)} == {CallStatus.QUEUED}
+    assert len(others) > 1
+
+
+def test_a_draft_whose_model_was_replaced_does_not_start() -> None:
+    world = make_arena_world(NOWHERE)
+    tournament = world.create()
+    candidate = tournament.candidates.select_related("language_model").earliest("position")
+    candidate.language_model.enabled = False
+    candidate.language_model.save(update_fields=["enabled"])
+    with pytest.raises(tournaments.TournamentError) as refused:
+        tournaments.start_tournament(tournament=tournament)
+    assert [problem for problem in refused.value.problems if candidate.language_model.full_id in problem]
+    tournament.refresh_from_db()
+    assert tournament.status == Tournament.Status.DRAFT
+    assert trials_of(tournament) == []
