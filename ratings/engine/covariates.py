@@ -123,7 +123,7 @@ class JointLikelihood:
     @property
     def n_features(self) -> int:
         """Coefficients."""
-        return self.x.shape[0]
+        return int(self.x.shape[0])
 
     @property
     def n_parameters(self) -> int:
@@ -204,13 +204,13 @@ class JointLikelihood:
 
     def _scatter(self, per_term: FloatArray) -> FloatArray:
         n, cells = self.n_candidates, self._per_cell(per_term)
-        scattered: FloatArray = np.bincount(self.winner, cells, n) - np.bincount(self.loser, cells, n)
-        return scattered
+        scattered = np.bincount(self.winner, cells, n) - np.bincount(self.loser, cells, n)
+        return scattered.astype(np.float64, copy=False)
 
     def _touching(self, per_cell: FloatArray) -> FloatArray:
         n = self.n_candidates
-        touching: FloatArray = np.bincount(self.winner, per_cell, n) + np.bincount(self.loser, per_cell, n)
-        return touching
+        touching = np.bincount(self.winner, per_cell, n) + np.bincount(self.loser, per_cell, n)
+        return touching.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

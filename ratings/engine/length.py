@@ -117,9 +117,7 @@ class LengthControl:
         return np.where(np.isfinite(gap), gap, math.nan)
 
 
-def longer_answer(
-    comparisons: Comparisons, characters_first: ArrayLike, characters_second: ArrayLike
-) -> LongerAnswer:
+def longer_answer(comparisons: Comparisons, characters_first: ArrayLike, characters_second: ArrayLike) -> LongerAnswer:
     """Count how often the longer answer won.
 
     Parameters
@@ -212,20 +210,14 @@ def length_control(
     plain = fit(rows.pair_counts(), ridge=0.0, reference=reference)
     cycles = _Cycles.of(rows, x)
     unbounded = cycles.unbounded(np.ones(rows.first.size, dtype=np.bool_))
-    nothing = np.full(comparisons.n_candidates, math.nan)
     if unbounded.any():
         status: LengthStatus = "no_finite_gamma"
         if not x.any():
             status = "no_difference_in_length" if x.size else "no_comparisons"
-        return LengthControl(
-            status, _end(unbounded), *[math.nan] * 3, 0, 0, math.nan, 0, nothing, plain.theta, x.size, unknown
-        )
+        return _unfitted(status, _end(unbounded), plain.theta, x.size, unknown)
     joint = joint_fit(rows, x[None, :], ties="half_win", ridge=0.0, reference=reference)
     if not joint.finite:
-        return LengthControl(
-            "not_converged", *[math.nan] * 4, 0, 0, math.nan, joint.adjusted.iterations, nothing, plain.theta,
-            x.size, unknown,
-        )
+        return _unfitted("not_converged", math.nan, plain.theta, x.size, unknown)
     gamma = float(joint.coefficients[0])
     ends = _bootstrap(rows, x, cycles, joint.adjusted.theta, gamma, resamples, seed)
     lower, upper = _limits(ends)
@@ -264,6 +256,26 @@ def normalised_difference(first: ArrayLike, second: ArrayLike) -> FloatArray:
     total = one + other
     result: FloatArray = np.divide(one - other, total, out=np.zeros_like(total), where=total > 0)
     return result
+
+
+def _unfitted(
+    status: LengthStatus, gamma: float, plain_theta: FloatArray, comparisons: int, unknown: int
+) -> LengthControl:
+    return LengthControl(
+        status=status,
+        gamma=gamma,
+        std_error=math.nan,
+        lower=math.nan,
+        upper=math.nan,
+        resamples=0,
+        without_gamma=0,
+        log_likelihood=math.nan,
+        iterations=0,
+        theta=np.full_like(plain_theta, math.nan),
+        plain_theta=plain_theta,
+        comparisons=comparisons,
+        unknown=unknown,
+    )
 
 
 def _status(lower: float, upper: float, share_without: float) -> LengthStatus:
