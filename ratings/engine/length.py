@@ -25,6 +25,7 @@ RESAMPLES = 400
 MOST_WITHOUT_GAMMA = 0.05
 # Sums of length differences round a cycle that should be zero miss it by rounding.
 _ROUNDING = 1e-12
+_RESAMPLE_TOLERANCE = 1e-9
 
 LengthStatus = Literal[
     "identified",
@@ -79,7 +80,7 @@ class LengthControl:
         95 % bootstrap limits; infinite where more than 2.5 % of resamples are without a limit on that side. NaN
         without a finite gamma.
     resamples, without_gamma : int
-        Resamples drawn, and those in which no finite gamma exists.
+        Resamples drawn, and those in which no finite gamma exists or could be reached.
     log_likelihood : float
     iterations : int
     theta : (n,) array
@@ -377,14 +378,13 @@ def _without_optimum(unbounded: BoolArray) -> tuple[float, float]:
     return -math.inf if below else math.inf, math.inf if above else -math.inf
 
 
-def _refit(likelihood: JointLikelihood, start: FloatArray, groups: IntArray) -> float:
-    solution = minimise(likelihood, start, groups, ridge=0.0, tolerance=1e-9)
+def _refit(likelihood: JointLikelihood, start: FloatArray, groups: IntArray) -> tuple[float, float]:
+    solution = minimise(likelihood, start, groups, ridge=0.0, tolerance=_RESAMPLE_TOLERANCE)
     if not solution.converged:
-        raise ArithmeticError(
-            f"A resample with a finite optimum was not fitted: gradient {np.abs(solution.gradient).max():.3g} after "
-            f"{solution.iterations} iterations."
-        )
-    return float(solution.parameters[-1])
+        # There is an optimum, too far out to be reached in rounded numbers: it could be at either end.
+        return -math.inf, math.inf
+    gamma = float(solution.parameters[-1])
+    return gamma, gamma
 
 
 def _limits(ends: FloatArray) -> tuple[float, float]:
