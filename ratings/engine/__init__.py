@@ -22,31 +22,66 @@ little more than NumPy. On small shared machines set OPENBLAS_NUM_THREADS=1: the
 waking BLAS threads for them costs more than they save.
 """
 
+from ratings.engine.agreement import (
+    Agreement,
+    Estimate,
+    RankAgreement,
+    Votes,
+    Wilson,
+    against_others,
+    agreement,
+    by_coding,
+    cohen,
+    landis_koch,
+    rank_agreement,
+    wilson,
+)
+from ratings.engine.anomaly import Screening, SessionVotes, screen
 from ratings.engine.board import Board, rate
 from ratings.engine.bradley_terry import BradleyTerryFit, default_ridge_for, fit
 from ratings.engine.comparisons import FIRST, OUTCOMES, SECOND, TIE, Comparisons, PairCounts, outcome_codes
 from ratings.engine.connectivity import Bounds, Connectivity, connectivity
 from ratings.engine.draws import seat, sub_seed
 from ratings.engine.intervals import Intervals, difference_std_error, fisher
+from ratings.engine.length import LengthControl, LongerAnswer, length_control, longer_answer
 from ratings.engine.likelihood import TieModel, penalised_objective
 from ratings.engine.pairing import Outlook, Planned, pairs, remaining
 from ratings.engine.scale import error_to_display, from_display, to_display, win_share
+from ratings.engine.slices import Slice, slice_counts, slices
+from ratings.engine.style import StyleCoefficient, StyleFinding, StyleFit, style_fit
 
 __all__ = [
     "FIRST",
     "OUTCOMES",
     "SECOND",
     "TIE",
+    "Agreement",
     "Board",
     "Bounds",
     "BradleyTerryFit",
     "Comparisons",
     "Connectivity",
+    "Estimate",
     "Intervals",
+    "LengthControl",
+    "LongerAnswer",
     "Outlook",
     "PairCounts",
     "Planned",
+    "RankAgreement",
+    "Screening",
+    "SessionVotes",
+    "Slice",
+    "StyleCoefficient",
+    "StyleFinding",
+    "StyleFit",
     "TieModel",
+    "Votes",
+    "Wilson",
+    "against_others",
+    "agreement",
+    "by_coding",
+    "cohen",
     "connectivity",
     "default_ridge_for",
     "difference_std_error",
@@ -54,13 +89,22 @@ __all__ = [
     "fisher",
     "fit",
     "from_display",
+    "landis_koch",
+    "length_control",
+    "longer_answer",
     "outcome_codes",
     "pairs",
     "penalised_objective",
+    "rank_agreement",
     "rate",
     "remaining",
+    "screen",
     "seat",
+    "slice_counts",
+    "slices",
+    "style_fit",
     "sub_seed",
     "to_display",
+    "wilson",
     "win_share",
 ]
