@@ -264,7 +264,8 @@ def refused_parameter(report: Report, sent: Sent) -> str | None:
 def _name_pattern(name: str) -> re.Pattern[str]:
     # Servers that take camelCase may complain in snake_case.
     snake = _CAMEL.sub("_", name).lower()
-    return re.compile(rf"(?<![\w.-])(?:{re.escape(name)}|{re.escape(snake)})(?![\w-])")
+    spoken = "|[Tt]hinking (?:level|budget)" if name == "thinkingConfig" else ""
+    return re.compile(rf"(?<![\w.-])(?:{re.escape(name)}|{re.escape(snake)}{spoken})(?![\w-])")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -188,6 +188,8 @@ def read_usage(usage: object) -> Usage:
     output = count(usage.get("completion_tokens"))
     prompt = count(usage.get("prompt_tokens"))
     reasoning = count(inside(usage, "completion_tokens_details", "reasoning_tokens"))
+    if reasoning is None:
+        reasoning = count(usage.get("reasoning_tokens"))
     total = count(usage.get("total_tokens"))
     if output is not None and prompt is not None and reasoning and total == prompt + output + reasoning:
         # Some providers leave reasoning out of the completion; it is paid for all the same.
