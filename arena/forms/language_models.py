@@ -92,14 +92,11 @@ class ProviderForm(forms.Form):
         label=_("Format"),
         choices=[(kind.value, kind.label) for kind in Provider.Kind if kind != Provider.Kind.DEMO],
         initial=Provider.Kind.OPENAI,
-        required=False,
         help_text=_("The language that the address speaks. It stays as it is once the provider is added."),
     )
     base_url = forms.CharField(
         label=_("Base URL"),
         max_length=500,
-        # Empty is the address of the format's maker, where it has one.
-        required=False,
         help_text=_("Without /chat/completions or /messages; it often ends in /v1."),
         widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -135,6 +132,9 @@ class ProviderForm(forms.Form):
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.provider = provider
+        kind = provider.kind if provider else str(self["kind"].value() or "")
+        # Empty is then the address of the format's maker.
+        self.fields["base_url"].required = not (self.is_bound and default_base_url(kind))
         if provider is not None:
             del self.fields["kind"]
         self.key_is_stored = bool(provider and provider.encrypted_key)
@@ -146,7 +146,7 @@ class ProviderForm(forms.Form):
 
     def provider_fields(self) -> ProviderFields:
         names = ProviderFields.__dataclass_fields__.keys() - {"kind"}
-        kind = self.provider.kind if self.provider else self.cleaned_data["kind"] or Provider.Kind.OPENAI
+        kind = self.provider.kind if self.provider else self.cleaned_data["kind"]
         return ProviderFields(kind=kind, **{name: self.cleaned_data[name] for name in names})
 
 

@@ -31,7 +31,7 @@ def url(world: World) -> Callable[..., str]:
 
 
 def provider_data(**changes: Any) -> dict[str, Any]:
-    return {"name": "house", "base_url": "https://llm.example.com/v1", **LIMITS} | changes
+    return {"name": "house", "kind": "openai", "base_url": "https://llm.example.com/v1", **LIMITS} | changes
 
 
 def model_data(world: World, **changes: Any) -> dict[str, Any]:
