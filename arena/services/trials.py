@@ -101,7 +101,7 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
             **_ended(CallStatus.FAILED),
             **_measures(completion),
             "skip_code": trial_skip_code(step.code),
-            "error": "The answer was empty.",
+            "error": _said_nothing(completion),
         }
     return {
         **_ended(CallStatus.SUCCEEDED),
@@ -114,6 +114,12 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
         "skip_code": "",
         "partial_answer": "",
     }
+
+
+def _said_nothing(completion: Completion) -> str:
+    if completion.refused or completion.truncated:
+        return f"The answer was empty; the provider gave the reason {completion.finish_reason}."
+    return "The answer was empty."
 
 
 def _failure(trial: Trial, error: LLMError) -> dict[str, Any]:

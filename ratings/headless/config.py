@@ -14,7 +14,7 @@ from ratings.engine.pairing import STRATEGIES
 from ratings.headless.fields import NO_KEYS_HERE, SECRETS, Log, Section
 from ratings.headless.yaml_tree import ConfigError, Unreadable, read_tree
 
-KINDS = ("openai", "demo")
+KINDS = ("openai", "anthropic", "gemini", "demo")
 KEY_VARIABLE = re.compile(r"TILTYARD_KEY_[A-Za-z0-9_]+")
 PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 MOST_INTEGER = 2_147_483_647

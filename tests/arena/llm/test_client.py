@@ -132,6 +132,17 @@ class TestStreams:
         completion = complete(server.endpoint(), question())
         assert (completion.text, completion.reasoning) == ("42", "Let me think.")
 
+    def test_reasoning_in_details_stands_in(self, server: Loopback) -> None:
+        details = [
+            {"type": "reasoning.summary", "summary": "Hm, "},
+            {"type": "reasoning.text", "text": "so."},
+            {"data": "x"},
+        ]
+        deltas = [delta(reasoning_details=details), delta("42", finish="stop")]
+        server.replies = [chunked(*map(event, deltas), DONE)]
+        completion = complete(server.endpoint(), question())
+        assert (completion.text, completion.reasoning) == ("42", "Hm, so.")
+
     def test_reasoning_under_both_names_is_taken_once(self, server: Loopback) -> None:
         deltas = [delta(reasoning="Hm.", reasoning_content="Hm."), delta("42", finish="stop")]
         server.replies = [chunked(*map(event, deltas), DONE)]

@@ -63,6 +63,12 @@ def test_the_name_falls_back_to_that_of_the_file() -> None:
     assert parse(GOOD.replace("name: Autumn\n", "")).name == "tournament"
 
 
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini", "demo"])
+def test_kinds_of_provider(kind: str) -> None:
+    (provider,) = parse(GOOD.replace("    base_url: https://llm.example/v1", f"    kind: {kind}")).providers
+    assert (provider.kind, provider.base_url) == (kind, None)
+
+
 def test_jury_preset_with_overrides() -> None:
     config = parse(GOOD + "jury: {preset: majority, language: ja, repair_attempts: 1}\n")
     assert config.protocol == MAJORITY.with_overrides({"language": "ja", "repair_attempts": 1})
