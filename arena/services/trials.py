@@ -18,8 +18,8 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.llm.text import storable
-from arena.models import CallStatus, Match, Tournament, Trial
-from arena.services import known, matches
+from arena.models import BenchProbe, CallStatus, Match, Tournament, Trial
+from arena.services import known, matches, steps
 from arena.services.attempts import Attempt, Prepared
 from arena.services.paid_calls import Slot, Work, run_in_slot
 from arena.services.settling import back_to_queue
@@ -167,12 +167,18 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 
 def advance_matches(trial_id: int) -> None:
-    """Bring forward every match that waits for this trial. Safe to repeat."""
+    """Bring forward every match that waits for this trial, and steps that wait for a probe. Safe to repeat."""
+    for step_id in list(BenchProbe.objects.filter(trial=trial_id).values_list("step", flat=True)):
+        steps.complete_when_done(step_id)
+    own = Match.objects.filter(Q(first_trial=trial_id) | Q(second_trial=trial_id), status=Match.Status.WAITING)
+    tournament_ids = list(own.order_by().values_list("tournament", flat=True).distinct())
+    if tournament_ids and Trial.objects.filter(pk=trial_id, status=CallStatus.FAILED).exists():
+        for tournament_id in tournament_ids:
+            steps.plan_when_due(tournament_id)
+    # Others as well: they may have waited to know whether this answer benches somebody.
+    first = [pk for tournament_id in tournament_ids for pk in steps.first_open(tournament_id)]
     finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
-    ready = Match.objects.filter(
-        Q(first_trial=trial_id, second_trial__status__in=finished)
-        | Q(second_trial=trial_id, first_trial__status__in=finished),
-        status=Match.Status.WAITING,
-    )
-    for match_id in list(ready.order_by().values_list("pk", flat=True)):
-        matches.begin_judging(match_id)
+    for found in (own, Match.objects.filter(step__in=first, status=Match.Status.WAITING)):
+        ready = found.filter(first_trial__status__in=finished, second_trial__status__in=finished)
+        for match_id in list(ready.order_by("sequence").values_list("pk", flat=True)):
+            matches.begin_judging(match_id)
