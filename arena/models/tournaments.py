@@ -96,8 +96,8 @@ class Candidate(models.Model):
     # Whether it sits out now; seen as soon as its third answer in a row failed.
     benched = models.BooleanField(default=False)
     # How it stood at the end of the last complete step, whose number is `counted_steps` and from where the
-    # matches of later steps are counted on: failed answers in a row; whether it answered anything yet; the match after which it sits out, and the
-    # step with which it comes back.
+    # matches of later steps are counted on: failed answers in a row; whether it answered anything yet; the
+    # match after which it sits out, and the step with which it comes back.
     counted_steps = models.PositiveIntegerField(default=0)
     failed_in_row = models.PositiveSmallIntegerField(default=0)
     has_answered = models.BooleanField(default=False)

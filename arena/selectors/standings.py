@@ -11,8 +11,8 @@ import numpy as np
 
 from arena.models import Decision, Tournament
 from ratings.engine.comparisons import Comparisons, outcome_codes
-from ratings.engine.elo import elo
-from ratings.engine.glicko2 import Glicko2, glicko2
+from ratings.engine.elo import elo_pass
+from ratings.engine.glicko2 import Glicko2, glicko2_periods
 from ratings.engine.pairing import Outlook
 
 Pair = tuple[int, int]
@@ -38,13 +38,13 @@ def decided_matches(tournament: Tournament, steps: int) -> tuple[Comparisons, li
 def glicko2_by_step(tournament: Tournament, steps: int) -> list[Glicko2]:
     """The Glicko-2 ratings after each of the first so many steps; a step is a rating period."""
     matches, numbers = decided_matches(tournament, steps)
-    return glicko2(matches, numbers, steps)
+    return glicko2_periods(matches, numbers, steps)
 
 
 def outlook_of(tournament: Tournament, steps: int, *, recent: Sequence[Pair], pending: Sequence[Pair]) -> Outlook:
     """What the pairing knows after so many complete steps."""
     if tournament.pairing == Tournament.Pairing.ELO:
-        ratings = elo(decided_matches(tournament, steps)[0]).rating
+        ratings = elo_pass(decided_matches(tournament, steps)[0]).rating
         return Outlook(dict(enumerate(ratings.tolist())), {}, recent, pending)
     states = glicko2_by_step(tournament, steps)
     if not states:

@@ -27,8 +27,8 @@ from ratings.engine.bradley_terry import BradleyTerryFit, default_ridge_for, fit
 from ratings.engine.comparisons import FIRST, OUTCOMES, SECOND, TIE, Comparisons, PairCounts, outcome_codes
 from ratings.engine.connectivity import Bounds, Connectivity, connectivity
 from ratings.engine.draws import seat, step_seed, sub_seed
-from ratings.engine.elo import Elo, elo
-from ratings.engine.glicko2 import Glicko2, glicko2
+from ratings.engine.elo import Elo, elo_pass
+from ratings.engine.glicko2 import Glicko2, glicko2_periods
 from ratings.engine.intervals import Intervals, difference_std_error, fisher
 from ratings.engine.likelihood import TieModel, penalised_objective
 from ratings.engine.pairing import Outlook, Planned, pairs, remaining
@@ -54,12 +54,12 @@ __all__ = [
     "connectivity",
     "default_ridge_for",
     "difference_std_error",
-    "elo",
+    "elo_pass",
     "error_to_display",
     "fisher",
     "fit",
     "from_display",
-    "glicko2",
+    "glicko2_periods",
     "outcome_codes",
     "pairs",
     "penalised_objective",

@@ -119,7 +119,7 @@ def period(state: Glicko2, matches: Comparisons, *, tau: float = TAU) -> Glicko2
     return Glicko2(rating, deviation, volatility)
 
 
-def glicko2(
+def glicko2_periods(
     matches: Comparisons, periods: ArrayLike, n_periods: int | None = None, *, tau: float = TAU
 ) -> list[Glicko2]:
     """Fold matches period by period.

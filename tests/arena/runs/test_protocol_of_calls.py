@@ -120,12 +120,13 @@ def test_when_every_judge_fails_nothing_is_decided(demo_endpoint: Starter, worke
     assert "No judge" in tournament.reason_text
 
 
-def test_when_no_candidate_answers_every_match_is_void(demo_endpoint: Starter, worker: Starter) -> None:
+def test_when_no_candidate_answers_no_match_is_judged(demo_endpoint: Starter, worker: Starter) -> None:
     faults = Faults(always_fail=frozenset({"lancer-large", "squire-1", "lancer-small"}), always_fail_status=400)
     world = make_arena_world(demo_endpoint(DemoSettings.quiet(2).with_faults(faults)).base_url)
     worker()
     tournament = play(world.create())
-    assert tally(tournament) == {Match.Status.VOID: 6}
+    # Two of three candidates were benched by their third failure, and the last two matches withdrawn.
+    assert tally(tournament) == {Match.Status.VOID: 4, Match.Status.WITHDRAWN: 2}
     assert (tournament.status, tournament.reason) == (Status.FAILED, Tournament.Reason.NO_ANSWERS)
     assert set(Trial.objects.values_list("skip_code", flat=True)) == {"API_ERROR"}
 
