@@ -31,7 +31,7 @@ def chance(*parts: object) -> float:
     return int(sha256("|".join(map(str, parts)).encode()).hexdigest()[:12], 16) / 16**12
 
 
-def play_rows(tournament: Tournament, *, in_flight: int, fails: Fails = always(), order: int = 0) -> Tournament:
+def play_rows(tournament: Tournament, *, in_flight: int, fails: Fails = lambda *_: "", order: int = 0) -> Tournament:
     draw = random.Random(f"{order} {in_flight}")
     for _ in range(100_000):
         tournament.refresh_from_db()
