@@ -187,12 +187,14 @@ def curves_of(strategy: str, seeds: int, checkpoints: list[int]) -> dict[str, di
 
 
 def needed(found: dict[int, float], goal: float) -> float | None:
-    """Matches at which a falling curve passes the goal, between two checkpoints in proportion."""
-    points = sorted(found.items())
-    for (before, high), (after, low) in pairwise(points):
-        if low <= goal < high:
+    """Matches from which on a curve stays at the goal or below, between two checkpoints in proportion."""
+    points = sorted(found.items(), reverse=True)
+    if points[0][1] > goal:
+        return None
+    for (after, low), (before, high) in pairwise(points):
+        if high > goal:
             return before + (after - before) * (high - goal) / (high - low)
-    return None
+    return float(points[-1][0])
 
 
 def compare(seeds: int, most: int) -> dict[str, dict[str, float | None]]:

@@ -191,10 +191,13 @@ class _Chooser:
         if not eligible.any():
             return None
         fresh = eligible.copy()
+        recent = [
+            (self.place[one], self.place[two]) for one, two in self.recent if one in self.place and two in self.place
+        ]
+        recent = [places for places in recent if kind[places]]
         held_back = min(LAST_MATCHES, int(eligible.sum()) // SHARE_HELD_BACK)
-        for pair in self.recent[-held_back:] if held_back else ():
-            if pair[0] in self.place and pair[1] in self.place:
-                fresh[self.place[pair[0]], self.place[pair[1]]] = False
+        for places in recent[-held_back:] if held_back else []:
+            fresh[places] = False
         idle = ~self.used
         rested = fresh & idle[:, None] & idle[None, :]
         if not rested.any():
@@ -203,9 +206,11 @@ class _Chooser:
         return self._take(self._best(rested, self.score()))
 
     def _best(self, among: BoolArray, score: FloatArray) -> tuple[int, int]:
-        # Rounded, so that equal candidates are equal on every platform, and the draw decides.
+        # Rounded, so that equal candidates are equal on every platform; then who has met least, then the draw.
         rounded = np.where(among, np.round(score, 9), -np.inf)
         best = np.flatnonzero(rounded == rounded.max())
+        met = self.met.ravel()[best]
+        best = best[met == met.min()]
         chance = mixed(draw(self.seed, "pair", self.n_chosen), best)
         return divmod(int(best[np.argmin(chance)]), len(self.roster))
 
