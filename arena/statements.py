@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from django.db import connection, models
 
-from arena.models import Ballot, CallStatus, Match, Tournament, Trial, TrialRequest, Verdict
+from arena.models import Ballot, BenchProbe, CallStatus, Match, Step, Tournament, Trial, TrialRequest, Verdict
 
 PaidModel = type[Trial] | type[Verdict]
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
@@ -48,24 +48,42 @@ LOAD_VERDICT = f"""
     WHERE verdict.id = %s
 """
 ENDED = f"('{CallStatus.SUCCEEDED.value}', '{CallStatus.FAILED.value}')"
+WAITING = f"'{Match.Status.WAITING.value}'"
+PROBED = f"SELECT step_id FROM {_table(BenchProbe)} WHERE trial_id = %s"
+WAITING_FOR = f"""
+    SELECT DISTINCT tournament_id FROM {_table(Match)}
+    WHERE (first_trial_id = %s OR second_trial_id = %s) AND status = {WAITING}
+"""
 READY = f"""
     SELECT m.id FROM {_table(Match)} m
     JOIN {_table(Trial)} one ON one.id = m.first_trial_id
     JOIN {_table(Trial)} other ON other.id = m.second_trial_id
-    WHERE (m.first_trial_id = %s OR m.second_trial_id = %s) AND m.status = '{Match.Status.WAITING.value}'
-      AND one.status IN {ENDED} AND other.status IN {ENDED}
+    WHERE m.tournament_id = %s AND m.status = {WAITING} AND one.status IN {ENDED} AND other.status IN {ENDED}
+      AND (m.first_trial_id = %s OR m.second_trial_id = %s OR m.step_id IN (
+          SELECT id FROM {_table(Step)} WHERE tournament_id = %s AND status <> '{Step.Status.COMPLETE.value}'
+          ORDER BY number LIMIT %s))
+    ORDER BY m.sequence
+"""
+UNANSWERED = f"""
+    SELECT 1 FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
+    JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.tournament_id = %s AND m.sequence < %s AND step.number > %s
+      AND (one.status <> '{CallStatus.SUCCEEDED.value}' OR other.status <> '{CallStatus.SUCCEEDED.value}') LIMIT 1
 """
 LOCK_MATCH = f"""
     SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id,
-           one.id, one.status, other.id, other.status
+           step.number, one.id, one.status, other.id, other.status
     FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
     LEFT JOIN {_table(Trial)} one ON one.id = m.first_trial_id
     LEFT JOIN {_table(Trial)} other ON other.id = m.second_trial_id
     WHERE m.id = %s
 """
 OPEN_MATCH = f"""
     SELECT 1 FROM {_table(Match)}
-    WHERE step_id = %s AND status IN ('{Match.Status.WAITING.value}', '{Match.Status.JUDGING.value}') LIMIT 1
+    WHERE step_id = %s AND status IN ({WAITING}, '{Match.Status.JUDGING.value}') LIMIT 1
 """
 BALLOTS = f"""
     SELECT id, judge_id, status, vote, replaces_id FROM {_table(Ballot)}
@@ -120,9 +138,23 @@ def mark_dispatched(model: PaidModel, ids: list[int], now: dt.datetime) -> None:
     _changed(sql, [moment(now), *ids])
 
 
-def ready_matches(trial_id: int) -> list[int]:
-    """Matches that wait for nothing but this trial, which has ended."""
-    return [row[0] for row in _rows(READY, [trial_id, trial_id])]
+def probed_steps(trial_id: int) -> list[int]:
+    """Steps with which a benched candidate is asked for this answer."""
+    return [row[0] for row in _rows(PROBED, [trial_id])]
+
+
+def waiting_tournaments(trial_id: int) -> list[int]:
+    return [row[0] for row in _rows(WAITING_FOR, [trial_id, trial_id])]
+
+
+def ready_matches(trial_id: int, tournament_id: int, steps: int) -> list[int]:
+    """Waiting matches whose trials have ended: those of this trial, and those of the first so many open steps."""
+    return [row[0] for row in _rows(READY, [tournament_id, trial_id, trial_id, tournament_id, steps])]
+
+
+def has_unanswered_before(tournament_id: int, sequence: int, after_step: int) -> bool:
+    """Whether an earlier match, of the steps after the one named, lacks an answer or has had a failed one."""
+    return bool(_rows(UNANSWERED, [tournament_id, sequence, after_step]))
 
 
 def has_open_matches(step_id: int) -> bool:
@@ -172,7 +204,8 @@ def lock_match(match_id: int) -> Match | None:
         return None
     names = ("status", "sequence", "tournament_id", "step_id", "sample_id", "first_id", "second_id")
     match = _partial(Match, id=match_id, **dict(zip(names, rows[0][:7], strict=True)))
-    one, one_status, other, other_status = rows[0][7:]
+    number, one, one_status, other, other_status = rows[0][7:]
+    match.step = _partial(Step, id=match.step_id, number=number)
     match.first_trial = None if one is None else _partial(Trial, id=one, status=one_status)
     match.second_trial = None if other is None else _partial(Trial, id=other, status=other_status)
     return match

@@ -20,7 +20,7 @@ from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
 from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import known, steps
+from arena.services import benching, known, steps
 from arena.services.known import Panel
 from arena.services.wire import attachments_of
 
@@ -28,13 +28,22 @@ FINISHED = [CallStatus.SUCCEEDED, CallStatus.FAILED]
 
 
 def begin_judging(match_id: int) -> None:
-    """Open the ballots of a match whose two trials are finished, or declare it void."""
+    """Open the ballots of a match whose two trials are finished, or declare it void.
+
+    It waits where an earlier answer that may bench one of its sides is not there yet; whoever completes that
+    answer calls again.
+    """
     with transaction.atomic():
         match = statements.lock_match(match_id)
         if match is None or match.status != Match.Status.WAITING or not _trials_finished(match):
             return
+        turn = benching.turn_of(match)
+        if turn is benching.Turn.UNCERTAIN:
+            return
         panel = known.panel_of(match.tournament_id)
-        if not _both_answered(match):
+        if turn is benching.Turn.WITHDRAWN:
+            _resolve(match, Match.Status.WITHDRAWN)
+        elif not _both_answered(match):
             _resolve(match, Match.Status.VOID, forced_tie=panel.protocol.on_skip == "forced_tie")
         elif not _open_ballots(match, panel):
             _decide(match, panel, statements.ballots_of(panel.jury.pk, match.pk))

@@ -82,6 +82,7 @@ def free_dead_claims() -> None:
 
 def advance_tournament(tournament_id: int) -> None:
     """Repeat the fan-ins of one tournament: matches ready to be judged or decided, steps ready to be closed."""
+    _safely(f"the plan of tournament {tournament_id}", partial(steps.plan_when_due, tournament_id))
     finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
     ready = Match.objects.filter(
         tournament=tournament_id,
@@ -89,7 +90,7 @@ def advance_tournament(tournament_id: int) -> None:
         first_trial__status__in=finished,
         second_trial__status__in=finished,
     )
-    for match_id in ready.values_list("pk", flat=True)[:BATCH]:
+    for match_id in ready.order_by("sequence").values_list("pk", flat=True)[:BATCH]:
         _safely(f"match {match_id}", partial(matches.begin_judging, match_id))
     outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
@@ -97,7 +98,7 @@ def advance_tournament(tournament_id: int) -> None:
         _safely(f"match {match_id}", partial(matches.decide_when_complete, match_id))
     still_open = Match.objects.filter(step=OuterRef("pk")).open()
     done = Step.objects.filter(~Exists(still_open), tournament=tournament_id).exclude(status=Step.Status.COMPLETE)
-    for step_id in done.values_list("pk", flat=True):
+    for step_id in done.order_by("number").values_list("pk", flat=True):
         _safely(f"step {step_id}", partial(steps.complete_when_done, step_id))
     steps.finish_when_done(tournament_id)
 

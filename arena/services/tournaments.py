@@ -29,7 +29,7 @@ from arena.models import (
     Verdict,
 )
 from arena.selectors.specs import TournamentSpec, budget_problems, named, problems_of, spec_of
-from arena.services import audit, steps
+from arena.services import audit, benching, steps
 from arena.services.wire import current_price
 
 __all__ = [
@@ -155,7 +155,7 @@ def start_tournament(*, tournament: Tournament, actor: User | None = None) -> No
             raise TournamentError(problems)
         locked.status, locked.started_at = Status.RUNNING, timezone.now()
         locked.save(update_fields=["status", "started_at"])
-        steps.plan_whole(locked)
+        steps.plan_first(locked)
         audit.record(team=locked.team, actor=actor, action="tournament.start", target=locked.name)
     tournament.refresh_from_db()
 
@@ -197,6 +197,8 @@ def resume_tournament(*, tournament: Tournament, actor: User | None = None) -> N
 @transaction.atomic
 def stop_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
     """For good: undecided matches are withdrawn; what is in flight is kept when it arrives."""
+    # Nobody plans meanwhile what would then never be played.
+    benching.lock_candidates(tournament.pk)
     _change(tournament, {Status.RUNNING, Status.PAUSED}, Status.STOPPED, Reason.BY_HAND, actor=actor, action="stop")
     Match.objects.filter(tournament=tournament).open().update(status=Match.Status.WITHDRAWN)
     withdraw_calls(tournament.pk)

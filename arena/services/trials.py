@@ -18,7 +18,7 @@ from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.llm.text import storable
 from arena.models import CallStatus, Tournament, Trial
-from arena.services import known, matches
+from arena.services import known, matches, steps
 from arena.services.attempts import Attempt, Prepared
 from arena.services.paid_calls import Slot, Work, run_in_slot
 from arena.services.settling import back_to_queue
@@ -172,6 +172,14 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 
 def advance_matches(trial_id: int) -> None:
-    """Bring forward every match that waits for this trial. Safe to repeat."""
-    for match_id in statements.ready_matches(trial_id):
-        matches.begin_judging(match_id)
+    """Bring forward every match that waits for this trial, and steps that wait for a probe. Safe to repeat."""
+    for step_id in statements.probed_steps(trial_id):
+        steps.complete_when_done(step_id)
+    tournament_ids = statements.waiting_tournaments(trial_id)
+    if tournament_ids and Trial.objects.filter(pk=trial_id, status=CallStatus.FAILED).exists():
+        for tournament_id in tournament_ids:
+            steps.plan_when_due(tournament_id)
+    # Others as well: they may have waited to know whether this answer benches somebody.
+    for tournament_id in tournament_ids:
+        for match_id in statements.ready_matches(trial_id, tournament_id, steps.STEPS_LOOKED_AT):
+            matches.begin_judging(match_id)

@@ -1,4 +1,16 @@
 from ratings.selectors.board import BoardView, Row, Table, board_of, existing_board, runs_of
+from ratings.selectors.progress import Course, Progress, progress_of
 from ratings.selectors.verdict import Verdict
 
-__all__ = ["BoardView", "Row", "Table", "Verdict", "board_of", "existing_board", "runs_of"]
+__all__ = [
+    "BoardView",
+    "Course",
+    "Progress",
+    "Row",
+    "Table",
+    "Verdict",
+    "board_of",
+    "existing_board",
+    "progress_of",
+    "runs_of",
+]

@@ -14,6 +14,7 @@ from arena.models import Ballot, Call, CallStatus, Match, Provider, Tournament, 
 from arena.services import tournaments, trials
 from arena.services.attempts import OpenTransaction
 from tests.arena.arena_world import ArenaWorld, decisions_of, make_arena_world, play, seats_of, tally, wait_for
+from tests.arena.played import schedule_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Starter = Callable[..., Any]
@@ -120,12 +121,13 @@ def test_when_every_judge_fails_nothing_is_decided(demo_endpoint: Starter, worke
     assert "No judge" in tournament.reason_text
 
 
-def test_when_no_candidate_answers_every_match_is_void(demo_endpoint: Starter, worker: Starter) -> None:
+def test_when_no_candidate_answers_no_match_is_judged(demo_endpoint: Starter, worker: Starter) -> None:
     faults = Faults(always_fail=frozenset({"lancer-large", "squire-1", "lancer-small"}), always_fail_status=400)
     world = make_arena_world(demo_endpoint(DemoSettings.quiet(2).with_faults(faults)).base_url)
     worker()
     tournament = play(world.create())
-    assert tally(tournament) == {Match.Status.VOID: 6}
+    # Two of three candidates were benched by their third failure, and the last two matches withdrawn.
+    assert tally(tournament) == {Match.Status.VOID: 4, Match.Status.WITHDRAWN: 2}
     assert (tournament.status, tournament.reason) == (Status.FAILED, Tournament.Reason.NO_ANSWERS)
     assert set(Trial.objects.values_list("skip_code", flat=True)) == {"API_ERROR"}
 
@@ -169,6 +171,23 @@ def test_the_same_seed_gives_the_same_tournament_at_any_concurrency(
     slow, fast = (play(world.create(max_matches=9, seed=7)) for world in (one_by_one, at_once))
     assert decisions_of(slow) == decisions_of(fast)
     assert seats_of(slow) == seats_of(fast)
+
+
+def test_a_tournament_that_follows_results_is_the_same_at_any_concurrency(
+    demo_endpoint: Starter, worker: Starter
+) -> None:
+    faults = Faults(always_fail=frozenset({"page-mini"}), always_fail_status=400)
+    server = demo_endpoint(DemoSettings.quiet(3).with_faults(faults))
+    worker(threads=36)
+    four = ["lancer-large", "squire-1", "lancer-small", "page-mini"]
+    runs = []
+    for limit in (1, 8, 32):
+        world = make_arena_world(server.base_url, limit=limit, name=f"Limit {limit}")
+        tournament = play(world.create(pairing="glicko2", candidates=four, max_matches=12, seed=5))
+        assert tournament.status == Status.FINISHED
+        runs.append((schedule_of(tournament), decisions_of(tournament), seats_of(tournament)))
+    assert runs[0] == runs[1] == runs[2]
+    assert Match.Status.WITHDRAWN in {row[-1] for row in runs[0][0]}
 
 
 def test_the_limit_of_calls_in_flight_holds(demo_endpoint: Starter, worker: Starter) -> None:

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from arena.models import CallStatus, Match, Tournament, Trial
 from arena.selectors.cells import known_trials
-from arena.services import claims, matches, reconcile, steps, tournaments
+from arena.services import claims, matches, reconcile, tournaments, wanted
 from tests.arena.arena_world import make_arena_world
 from tests.arena.call_world import NOWHERE, claim_one, lose, started, trials_of
 
@@ -153,7 +153,7 @@ def test_trials_that_end_between_two_looks_are_made_anew(monkeypatch: pytest.Mon
             Trial.objects.filter(requests__tournament=going).update(status=CallStatus.WITHDRAWN)
         return known_trials(team_id, cells, lock=lock)
 
-    monkeypatch.setattr(steps, "known_trials", look)
+    monkeypatch.setattr(wanted, "known_trials", look)
     tournaments.start_tournament(tournament=coming)
     assert looks == [True, True, True]
     assert_untouched(coming)
