@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from django.test import Client
 
     from tests.personas import World
+    from tests.recorded_world import RecordedWorld
 
 
 @pytest.fixture(autouse=True)
@@ -24,22 +25,26 @@ def _empty_cache() -> None:
         forget_context()
 
 
-@pytest.fixture
-def world(db: None) -> World:
-    from tests.url_samples import make_world
+@pytest.fixture(scope="session")
+def recorded_world(django_db_setup: None, django_db_blocker: Any) -> RecordedWorld:
+    from tests.recorded_world import record_world
 
-    return make_world()
+    with django_db_blocker.unblock():
+        return record_world()
+
+
+@pytest.fixture
+def world(recorded_world: RecordedWorld, db: None) -> World:
+    return recorded_world.put_back()
 
 
 @pytest.fixture(scope="module")
-def lasting_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    """One world for a whole module that tries every URL: making it takes a second, trying one URL milliseconds."""
+def lasting_world(recorded_world: RecordedWorld, django_db_blocker: Any) -> Iterator[World]:
+    """One world for a whole module that tries every URL."""
     from django.db import transaction
 
-    from tests.url_samples import make_world
-
     with django_db_blocker.unblock(), transaction.atomic():
-        yield make_world()
+        yield recorded_world.put_back()
         transaction.set_rollback(True)
 
 
