@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,40 @@ if TYPE_CHECKING:
 
     from tests.personas import World
     from tests.recorded_world import RecordedWorld
+
+
+# These wait for processes of their own, some for most of a minute: whoever began with them last would end alone.
+LONG = ("faults", "team")
+# What a test that asks for the database has among its fixtures.
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "django_db_blocker"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database-only", action="store_true", help="leave out the tests that ask for no database")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("database_only"):
+        without = [item for item in items if not asks_for_database(item)]
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if asks_for_database(item)]
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+
+
+def asks_for_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("django_db") or item.get_closest_marker("team"):
+        return True
+    return bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    from tests.emptying import empty_quickly
+
+    with django_db_blocker.unblock():
+        empty_quickly()
 
 
 @pytest.fixture(autouse=True)

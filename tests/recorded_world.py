@@ -7,7 +7,7 @@ and a test may do with them what it likes: it has rows of its own, and objects o
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import apps
@@ -27,7 +27,7 @@ PARAMETERS = 10_000
 class Table:
     name: str
     columns: list[str]
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[Any, ...]] = field(repr=False)
 
     def put_back(self) -> None:
         quote = connection.ops.quote_name
@@ -47,7 +47,7 @@ class Table:
 class RecordedWorld:
     tables: list[Table]
     files: dict[str, bytes]
-    pickled: bytes
+    pickled: bytes = field(repr=False)
 
     def put_back(self) -> World:
         if Team.objects.exists() or User.objects.exists():

@@ -5,6 +5,7 @@ Under embedded settings it does the work itself. Under those of a team it leaves
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -31,8 +32,8 @@ def main(base_url: str, matches: str) -> None:
     if settings.EMBEDDED:
         player.work()
     else:
-        wait(90)
-    player.report()
+        wait(180)
+        print(json.dumps(player.report(), default=str))
 
 
 if __name__ == "__main__":
