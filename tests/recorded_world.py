@@ -86,9 +86,10 @@ def _files() -> dict[str, bytes]:
     """Tests may delete them, and a rollback brings no file back."""
     found = {}
     for model in apps.get_models():
-        for field in model._meta.get_fields():
-            if isinstance(field, models.FileField):
-                for name in model._default_manager.exclude(**{field.name: ""}).values_list(field.name, flat=True):
+        for column in model._meta.get_fields():
+            if isinstance(column, models.FileField):
+                stored = model._default_manager.exclude(**{column.name: ""})
+                for name in stored.values_list(column.name, flat=True):
                     with default_storage.open(name) as file:
                         found[name] = file.read()
     return found

@@ -36,6 +36,10 @@ def work() -> None:
     with EmbeddedWorker(threads=THREADS):
         while Tournament.objects.filter(status=Tournament.Status.RUNNING).exists():
             time.sleep(0.05)
+    tell()
+
+
+def tell() -> None:
     print(json.dumps(report(), default=str))
 
 

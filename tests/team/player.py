@@ -5,7 +5,6 @@ Under embedded settings it does the work itself. Under those of a team it leaves
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
@@ -33,7 +32,7 @@ def main(base_url: str, matches: str) -> None:
         player.work()
     else:
         wait(180)
-        print(json.dumps(player.report(), default=str))
+        player.tell()
 
 
 if __name__ == "__main__":
