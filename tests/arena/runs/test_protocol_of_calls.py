@@ -224,9 +224,12 @@ def test_the_budget_is_a_hard_stop(arena_world: ArenaWorld, worker: Starter) -> 
     worker(threads=16)
     tournament = play(arena_world.create(budget_usd=Decimal("0.03")))
     assert (tournament.status, tournament.reason) == (Status.PAUSED, Tournament.Reason.BUDGET)
-    settled = Tournament.objects.filter(pk=tournament.pk, reserved_usd=0)
-    until(lambda: settled.exists() and nothing_runs(), "what was reserved is settled")
-    tournament.refresh_from_db()
+
+    def settled() -> bool:
+        tournament.refresh_from_db()
+        return nothing_runs() and not tournament.reserved_usd
+
+    until(settled, "what was reserved is settled")
     spent = sum(Call.objects.filter(tournament=tournament).values_list("cost_usd", flat=True))
     assert tournament.spent_usd == spent <= tournament.budget_usd
     tournaments.set_budget(tournament=tournament, budget_usd=Decimal(20))
