@@ -210,7 +210,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
     "socket_keepalive": True,
     "global_keyprefix": f"{LIMITS_PREFIX}:",
 }
-RECONCILE_SECONDS = env.integer("RECONCILE_SECONDS", 5, minimum=1)
+RECONCILE_SECONDS: float = env.integer("RECONCILE_SECONDS", 5, minimum=1)
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "reconcile": {
         "task": "arena.tasks.reconcile_task",

@@ -15,6 +15,7 @@ from arena.services import tournaments, trials
 from arena.services.attempts import OpenTransaction
 from tests.arena.arena_world import ArenaWorld, decisions_of, make_arena_world, play, seats_of, tally, wait_for
 from tests.arena.played import schedule_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Starter = Callable[..., Any]
@@ -27,6 +28,10 @@ def start_without_sending(world: ArenaWorld, monkeypatch: pytest.MonkeyPatch, **
         patch.setattr("arena.dispatch.current_app.send_task", lambda *_a, **_k: None)
         tournaments.start_tournament(tournament=tournament)
     return tournament
+
+
+def nothing_runs() -> bool:
+    return not any(model.objects.filter(status=CallStatus.RUNNING).exists() for model in (Trial, Verdict))
 
 
 def test_twelve_claims_of_one_trial_make_one_call(demo_endpoint: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,12 +209,10 @@ def test_pause_sends_nothing_more_and_resume_goes_on(demo_endpoint: Starter, wor
     worker(threads=6)
     tournament = world.create()
     tournaments.start_tournament(tournament=tournament)
-    while not Trial.objects.filter(status=CallStatus.SUCCEEDED).exists():
-        pass
+    until(Trial.objects.filter(status=CallStatus.SUCCEEDED).exists, "an answer is in")
     tournaments.pause_tournament(tournament=tournament)
-    # A call that was claimed before the pause still leaves.
-    while any(model.objects.filter(status=CallStatus.RUNNING).exists() for model in (Trial, Verdict)):
-        pass
+    # What was claimed before the pause may still be on its way to the endpoint.
+    until(nothing_runs, "all that was claimed is stored")
     before = server.stats()["total_calls"]
     threading.Event().wait(0.8)
     assert server.stats()["total_calls"] == before
@@ -224,11 +227,9 @@ def test_stop_withdraws_what_is_undecided_and_keeps_late_answers(demo_endpoint: 
     worker(threads=6)
     tournament = world.create()
     tournaments.start_tournament(tournament=tournament)
-    while server.stats()["in_flight"] < 2:
-        pass
+    until(lambda: server.stats()["in_flight"] == 2, "two calls are in flight")
     tournaments.stop_tournament(tournament=tournament)
-    while server.stats()["in_flight"]:
-        pass
+    until(lambda: Trial.objects.filter(status=CallStatus.SUCCEEDED).count() == 2, "both answers are stored")
     threading.Event().wait(0.5)
     assert tally(tournament) == {Match.Status.WITHDRAWN: 6}
     # What was paid for is kept, and the rest was never sent.
@@ -242,8 +243,12 @@ def test_the_budget_is_a_hard_stop(arena_world: ArenaWorld, worker: Starter) -> 
     worker(threads=16)
     tournament = play(arena_world.create(budget_usd=Decimal("0.03")))
     assert (tournament.status, tournament.reason) == (Status.PAUSED, Tournament.Reason.BUDGET)
-    while Trial.objects.filter(status=CallStatus.RUNNING).exists() or tournament.reserved_usd:
+
+    def settled() -> bool:
         tournament.refresh_from_db()
+        return nothing_runs() and not tournament.reserved_usd
+
+    until(settled, "what was reserved is settled")
     spent = sum(Call.objects.filter(tournament=tournament).values_list("cost_usd", flat=True))
     assert tournament.spent_usd == spent <= tournament.budget_usd
     tournaments.set_budget(tournament=tournament, budget_usd=Decimal(20))
@@ -284,4 +289,4 @@ def test_the_worker_drops_what_expired(worker: Starter, monkeypatch: pytest.Monk
     dropped = threading.Event()
     monkeypatch.setattr("arena.services.reconcile.drop_expired", dropped.set)
     worker(threads=2)
-    assert dropped.wait(10)
+    assert dropped.wait(60)

@@ -120,7 +120,7 @@ def test_one_while_the_other_is_not_committed(first: str) -> None:
         with transaction.atomic():
             early()
             done.set()
-            commit.wait(10)
+            commit.wait(60)
         connection.close()
 
     def act_late() -> None:
@@ -129,7 +129,7 @@ def test_one_while_the_other_is_not_committed(first: str) -> None:
 
     threads = [threading.Thread(target=act_early), threading.Thread(target=act_late)]
     threads[0].start()
-    assert done.wait(10)
+    assert done.wait(60)
     threads[1].start()
     threads[1].join(0.3)
     # What both want is locked, so the second waits for the first.
