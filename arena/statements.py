@@ -14,7 +14,18 @@ from typing import Any, TypeVar, cast
 
 from django.db import connection, models
 
-from arena.models import Ballot, BenchProbe, CallStatus, Match, Step, Tournament, Trial, TrialRequest, Verdict
+from arena.models import (
+    Ballot,
+    BenchProbe,
+    CallStatus,
+    Candidate,
+    Match,
+    Step,
+    Tournament,
+    Trial,
+    TrialRequest,
+    Verdict,
+)
 
 PaidModel = type[Trial] | type[Verdict]
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
@@ -55,7 +66,7 @@ WAITING_FOR = f"""
     WHERE (first_trial_id = %s OR second_trial_id = %s) AND status = {WAITING}
 """
 READY = f"""
-    SELECT m.id FROM {_table(Match)} m
+    SELECT m.id, m.sequence FROM {_table(Match)} m
     JOIN {_table(Trial)} one ON one.id = m.first_trial_id
     JOIN {_table(Trial)} other ON other.id = m.second_trial_id
     WHERE m.tournament_id = %s AND m.status = {WAITING} AND one.status IN {ENDED} AND other.status IN {ENDED}
@@ -71,6 +82,17 @@ UNANSWERED = f"""
     JOIN {_table(Trial)} other ON other.id = m.second_trial_id
     WHERE m.tournament_id = %s AND m.sequence < %s AND step.number > %s
       AND (one.status <> '{CallStatus.SUCCEEDED.value}' OR other.status <> '{CallStatus.SUCCEEDED.value}') LIMIT 1
+"""
+STANDING_COLUMNS = ("id", "counted_steps", "failed_in_row", "has_answered", "benched_after", "back_in_step")
+STANDINGS = f"SELECT {', '.join(STANDING_COLUMNS)} FROM {_table(Candidate)} WHERE tournament_id = %s ORDER BY id"
+ROWS_UP_TO = f"""
+    SELECT m.sequence, step.number, m.status, m.first_id, one.id, one.status, one.skip_code,
+           m.second_id, other.id, other.status, other.skip_code
+    FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
+    LEFT JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    LEFT JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.tournament_id = %s AND m.sequence <= %s AND step.number > %s ORDER BY m.sequence
 """
 LOCK_MATCH = f"""
     SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id,
@@ -147,9 +169,22 @@ def waiting_tournaments(trial_id: int) -> list[int]:
     return [row[0] for row in _rows(WAITING_FOR, [trial_id, trial_id])]
 
 
-def ready_matches(trial_id: int, tournament_id: int, steps: int) -> list[int]:
+def ready_matches(trial_id: int, tournament_id: int, steps: int) -> list[tuple[int, int]]:
     """Waiting matches whose trials have ended: those of this trial, and those of the first so many open steps."""
-    return [row[0] for row in _rows(READY, [tournament_id, trial_id, trial_id, tournament_id, steps])]
+    return [(row[0], row[1]) for row in _rows(READY, [tournament_id, trial_id, trial_id, tournament_id, steps])]
+
+
+def standings(tournament_id: int) -> list[Candidate]:
+    """How the candidates stood after the last complete step, and no other fields."""
+    return [
+        _partial(Candidate, **dict(zip(STANDING_COLUMNS, row, strict=True)))
+        for row in _rows(STANDINGS, [tournament_id])
+    ]
+
+
+def rows_up_to(tournament_id: int, sequence: int, after_step: int) -> list[tuple[Any, ...]]:
+    """Matches of the steps after the one named, up to a number: step, status and both sides' answers."""
+    return _rows(ROWS_UP_TO, [tournament_id, sequence, after_step])
 
 
 def has_unanswered_before(tournament_id: int, sequence: int, after_step: int) -> bool:

@@ -107,12 +107,15 @@ class Review:
     standings: dict[int, Standing]
     # Numbers of the matches that a benched side is planned in.
     to_withdraw: list[int]
+    # And of those of which it is not certain yet whether a side is benched by then.
+    unsure: list[int]
 
 
 def review(before: Mapping[int, Standing], rows: Iterable[Row]) -> Review:
     """Fold matches, in the order of their numbers, into how every candidate stands after them."""
     standings = {candidate: replace(standing) for candidate, standing in before.items()}
     to_withdraw: list[int] = []
+    unsure: list[int] = []
     step: int | None = None
     counted: set[tuple[int, int]] = set()
     for row in rows:
@@ -129,10 +132,12 @@ def review(before: Mapping[int, Standing], rows: Iterable[Row]) -> Review:
             continue
         # Where one side may be benched, the match may be withdrawn, and then counts for neither.
         certain = not any(standing.is_unsure for _, standing in sides)
+        if not certain:
+            unsure.append(row.sequence)
         for side, standing in sides:
             if side.trial is not None and (side.candidate, side.trial) in counted:
                 continue
             if side.trial is not None:
                 counted.add((side.candidate, side.trial))
             standing.take(side.seen if certain else Seen.OPEN, row.sequence)
-    return Review(standings, to_withdraw)
+    return Review(standings, to_withdraw, unsure)

@@ -61,22 +61,26 @@ def standings_of(candidates: Iterable[Candidate]) -> dict[int, Standing]:
     }
 
 
-def turn_of(match: Match) -> Turn:
-    """Whether a match is played, as far as that is certain by now."""
+def turns_of(tournament_id: int, sequences: Sequence[int]) -> dict[int, Turn]:
+    """Whether these matches are played, as far as that is certain by now. What is certain stays so."""
     # One query, so that the standings and the step that they are of belong together.
-    candidates = list(Candidate.objects.filter(tournament=match.tournament_id))
-    counted = candidates[0].counted_steps
-    if not any(candidate.benched_after for candidate in candidates) and not statements.has_unanswered_before(
-        match.tournament_id, match.sequence, counted
+    before = statements.standings(tournament_id)
+    counted, last = before[0].counted_steps, max(sequences)
+    if not any(row.benched_after for row in before) and not statements.has_unanswered_before(
+        tournament_id, last, counted
     ):
         # The usual case: everybody answered so far, so nobody is benched.
-        return Turn.PLAYED
-    before = Match.objects.filter(tournament=match.tournament_id, step__number__gt=counted)
-    result = review(standings_of(candidates), _rows(before.filter(sequence__lt=match.sequence)))
-    sides = [result.standings[match.first_id], result.standings[match.second_id]]
-    if any(not side.plays_in(match.step.number) for side in sides):
-        return Turn.WITHDRAWN
-    return Turn.UNCERTAIN if any(side.is_unsure for side in sides) else Turn.PLAYED
+        return dict.fromkeys(sequences, Turn.PLAYED)
+    rows = (
+        Row(sequence, step, (_side(*sides[:4]), _side(*sides[4:])), status == Match.Status.WITHDRAWN)
+        for sequence, step, status, *sides in statements.rows_up_to(tournament_id, last, counted)
+    )
+    result = review(standings_of(before), rows)
+    withdrawn, unsure = set(result.to_withdraw), set(result.unsure)
+    return {
+        number: Turn.WITHDRAWN if number in withdrawn else Turn.UNCERTAIN if number in unsure else Turn.PLAYED
+        for number in sequences
+    }
 
 
 def _rows(matches: QuerySet[Match]) -> Iterable[Row]:

@@ -7,6 +7,7 @@ their own transactions could otherwise both leave.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.db import transaction
@@ -27,7 +28,17 @@ from arena.services.wire import attachments_of
 FINISHED = [CallStatus.SUCCEEDED, CallStatus.FAILED]
 
 
-def begin_judging(match_id: int) -> None:
+def begin_ready(tournament_id: int, ready: Sequence[tuple[int, int]]) -> None:
+    """Begin with those of these matches, by key and number, of which it is certain whether they are played."""
+    if not ready:
+        return
+    turns = benching.turns_of(tournament_id, [sequence for _, sequence in ready])
+    for match_id, sequence in ready:
+        if turns[sequence] is not benching.Turn.UNCERTAIN:
+            begin_judging(match_id, turns[sequence])
+
+
+def begin_judging(match_id: int, turn: benching.Turn | None = None) -> None:
     """Open the ballots of a match whose two trials are finished, or declare it void.
 
     It waits where an earlier answer that may bench one of its sides is not there yet; whoever completes that
@@ -37,7 +48,7 @@ def begin_judging(match_id: int) -> None:
         match = statements.lock_match(match_id)
         if match is None or match.status != Match.Status.WAITING or not _trials_finished(match):
             return
-        turn = benching.turn_of(match)
+        turn = turn or benching.turns_of(match.tournament_id, [match.sequence])[match.sequence]
         if turn is benching.Turn.UNCERTAIN:
             return
         panel = known.panel_of(match.tournament_id)

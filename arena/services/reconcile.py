@@ -30,7 +30,7 @@ from arena.models import (
     Verdict,
     Worker,
 )
-from arena.services import claims, matches, steps, tournaments, workers
+from arena.services import benching, claims, matches, steps, tournaments, workers
 
 logger = logging.getLogger(__name__)
 BATCH = 500
@@ -90,8 +90,11 @@ def advance_tournament(tournament_id: int) -> None:
         first_trial__status__in=finished,
         second_trial__status__in=finished,
     )
-    for match_id in ready.order_by("sequence").values_list("pk", flat=True)[:BATCH]:
-        _safely(f"match {match_id}", partial(matches.begin_judging, match_id))
+    found = list(ready.order_by("sequence").values_list("pk", "sequence")[:BATCH])
+    turns = benching.turns_of(tournament_id, [sequence for _, sequence in found]) if found else {}
+    for match_id, sequence in found:
+        if turns[sequence] is not benching.Turn.UNCERTAIN:
+            _safely(f"match {match_id}", partial(matches.begin_judging, match_id, turns[sequence]))
     outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
     for match_id in complete.values_list("pk", flat=True)[:BATCH]:

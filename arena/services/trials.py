@@ -181,5 +181,4 @@ def advance_matches(trial_id: int) -> None:
             steps.plan_when_due(tournament_id)
     # Others as well: they may have waited to know whether this answer benches somebody.
     for tournament_id in tournament_ids:
-        for match_id in statements.ready_matches(trial_id, tournament_id, steps.STEPS_LOOKED_AT):
-            matches.begin_judging(match_id)
+        matches.begin_ready(tournament_id, statements.ready_matches(trial_id, tournament_id, steps.STEPS_LOOKED_AT))

@@ -19,11 +19,11 @@ from tests.arena.call_world import NOWHERE, claim_one, lose, started, trials_of
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fresh_process")]
 
 
-def breaking_for(broken_id: int, action: Callable[[int], None]) -> Callable[[int], None]:
-    def act(pk: int) -> None:
+def breaking_for(broken_id: int, action: Callable[..., None]) -> Callable[..., None]:
+    def act(pk: int, *more: object) -> None:
         if pk == broken_id:
             raise LookupError("a broken row")
-        action(pk)
+        action(pk, *more)
 
     return act
 
