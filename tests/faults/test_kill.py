@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from arena.llm.demo.server import DemoServer, serve_in_thread
-from arena.llm.demo.settings import DemoSettings
+from arena.llm.demo.settings import DemoSettings, Faults
 
 ROOT = Path(__file__).resolve().parents[2]
 MATCHES = 12
@@ -95,6 +95,24 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path: Path, 
     paid_twice = calls(endpoint) - disturbed["calls_ok"] - refused(endpoint)
     assert 0 <= paid_twice <= 2 * LIMIT
     assert disturbed["calls_lost"] <= 2 * LIMIT
+
+
+def test_a_killed_worker_plans_and_benches_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    faults = Faults(always_fail=frozenset({"page-mini"}), always_fail_status=400)
+    with serve_in_thread(settings=DemoSettings.quiet(60).with_faults(faults)) as server:
+        calm, killed = Player(tmp_path / "calm"), Player(tmp_path / "killed")
+        calm.run("setup", server.base_url, str(MATCHES), "glicko2")
+        calm.run("work")
+        server.reset()
+        killed.run("setup", server.base_url, str(MATCHES), "glicko2")
+        for count in (8, 25, 50):
+            kill_after(killed, server, count)
+        killed.run("work")
+    undisturbed, disturbed = calm.report(), killed.report()
+    assert disturbed["status"] == "finished"
+    assert undisturbed["benched"] == ["demo/page-mini"]
+    for figure in ("schedule", "decisions", "seats", "ratings", "benched"):
+        assert disturbed[figure] == undisturbed[figure], figure
 
 
 def refused(server: DemoServer) -> int:
