@@ -66,6 +66,7 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(PY) benchmarks/tournament.py
+	$(PY) benchmarks/pairing.py
 
 clean:
 	rm -rf .venv .tools staticfiles .mypy_cache .ruff_cache .pytest_cache

@@ -53,7 +53,9 @@ class MatchLog:
 
     def append_resolved(self) -> int:
         """Write every match that resolved since; returns how many."""
-        resolved = Match.objects.filter(tournament=self._tournament, status__in=RESOLVED)
+        # A match withdrawn with a benched side may come back while the tournament goes on.
+        statuses = [one for one in RESOLVED if one != Match.Status.WITHDRAWN or not self._tournament.is_active]
+        resolved = Match.objects.filter(tournament=self._tournament, status__in=statuses)
         ids = [
             pk
             for pk, public_id in resolved.order_by("decided_at", "sequence").values_list("pk", "public_id")

@@ -1,5 +1,5 @@
 from ratings.selectors.board import BoardView, Row, Table, board_of, existing_board, runs_of
-from ratings.selectors.progress import Course, Progress, progress_of
+from ratings.selectors.progress import Course, Progress, Standing, progress_of
 from ratings.selectors.verdict import Verdict
 
 __all__ = [
@@ -7,6 +7,7 @@ __all__ = [
     "Course",
     "Progress",
     "Row",
+    "Standing",
     "Table",
     "Verdict",
     "board_of",

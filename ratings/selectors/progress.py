@@ -8,7 +8,6 @@ import numpy as np
 
 from arena.models import Candidate, Step, Tournament
 from arena.selectors.standings import decided_matches, glicko2_by_step
-from ratings.charts import Reading
 from ratings.engine.intervals import Z_95
 
 # A line of more points says no more, on a screen or as a table.
@@ -16,14 +15,23 @@ MOST_STEPS = 60
 
 
 @dataclass(frozen=True)
+class Standing:
+    """After one step, in points; the margin is half of the 95 % interval."""
+
+    step: int
+    value: float
+    margin: float
+
+
+@dataclass(frozen=True)
 class Course:
     """Of one candidate, from the step of its first decided match on."""
 
     candidate: Candidate
-    readings: tuple[Reading, ...]
+    readings: tuple[Standing, ...]
 
     @property
-    def last(self) -> Reading | None:
+    def last(self) -> Standing | None:
         return self.readings[-1] if self.readings else None
 
 
@@ -56,7 +64,7 @@ def progress_of(tournament: Tournament) -> Progress:
         own = (matches.first == candidate.position) | (matches.second == candidate.position)
         first = int(at[own].min()) + 1 if own.any() else last + 1
         readings = tuple(
-            Reading(
+            Standing(
                 step,
                 float(states[step - 1].rating[candidate.position]),
                 float(Z_95 * states[step - 1].deviation[candidate.position]),

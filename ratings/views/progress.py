@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from arena.models import Candidate, Role, Tournament
 from arena.views.access import TeamRequest, team_view
 from ratings import charts
-from ratings.selectors import Progress, progress_of, wording
+from ratings.selectors import Course, Progress, Standing, progress_of, wording
 
 READ = ("GET", "HEAD")
 
@@ -36,7 +36,7 @@ STYLES = 8
 def _context(request: TeamRequest, tournament: Tournament) -> dict[str, Any]:
     found = progress_of(tournament)
     rated = [course for course in found.courses if course.readings]
-    chart = charts.progress_chart([course.readings for course in rated], last_step=found.last_step)
+    chart = charts.progress_chart([_readings(course) for course in rated], last_step=found.last_step)
     lines = [
         Line(course.candidate, number, (number - 1) % STYLES + 1, *_words(course.readings[-1]))
         for number, course in enumerate(rated, start=1)
@@ -56,7 +56,11 @@ def _context(request: TeamRequest, tournament: Tournament) -> dict[str, Any]:
     }
 
 
-def _words(reading: charts.Reading) -> tuple[str, str]:
+def _readings(course: Course) -> list[charts.Reading]:
+    return [charts.Reading(one.step, one.value, one.margin) for one in course.readings]
+
+
+def _words(reading: Standing) -> tuple[str, str]:
     return wording.number(reading.value), wording.number(reading.margin)
 
 

@@ -1,6 +1,6 @@
 """Run by the fault tests in processes of their own: `setup` and `work` on one data folder.
 
-`setup URL MATCHES` makes a world that calls the endpoint at URL and starts a tournament; `work` runs the
+`setup URL MATCHES [PAIRING]` makes a world that calls the endpoint at URL and starts a tournament; `work` runs the
 embedded worker until nothing is left to do, and prints what the run came to as JSON.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import django
 
-# No more threads than this hold a row, so a kill loses the calls of as many rows at most.
+# Of the worker's pool and of its relay: no more than twice this hold a row, so a kill loses as many calls at most.
 THREADS = 6
 
 
-def setup(base_url: str, matches: str) -> None:
+def setup(base_url: str, matches: str, pairing: str = "round_robin") -> None:
     from django.core.management import call_command
 
     from arena.services import tournaments
@@ -25,7 +25,16 @@ def setup(base_url: str, matches: str) -> None:
 
     call_command("migrate", verbosity=0)
     world = make_arena_world(base_url, samples=8, limit=THREADS)
-    tournament = world.create(max_matches=int(matches), judges=["magistrate-1", "usher-2", "scrivener-4"])
+    candidates = ["lancer-large", "squire-1", "lancer-small"]
+    if pairing != "round_robin":
+        # The endpoint of the test never answers for the fourth.
+        candidates.append("page-mini")
+    tournament = world.create(
+        max_matches=int(matches),
+        candidates=candidates,
+        judges=["magistrate-1", "usher-2", "scrivener-4"],
+        pairing=pairing,
+    )
     tournaments.start_tournament(tournament=tournament)
 
 
@@ -46,12 +55,15 @@ def tell() -> None:
 def report() -> dict[str, Any]:
     from arena.models import Call, Tournament
     from tests.arena.arena_world import decisions_of, seats_of, tally
+    from tests.arena.played import schedule_of
 
     tournament = Tournament.objects.get()
     return {
         "status": tournament.status,
         "tally": tally(tournament),
         "decisions": decisions_of(tournament),
+        "schedule": schedule_of(tournament),
+        "benched": list(tournament.candidates.filter(benched=True).values_list("full_id", flat=True)),
         "seats": seats_of(tournament),
         "ratings": ratings_of(tournament),
         "calls_ok": Call.objects.filter(status=Call.Status.OK).count(),

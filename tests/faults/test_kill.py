@@ -15,13 +15,15 @@ from typing import Any
 import pytest
 
 from arena.llm.demo.server import DemoServer, serve_in_thread
-from arena.llm.demo.settings import DemoSettings
+from arena.llm.demo.settings import DemoSettings, Faults
 from tests.faults.player import THREADS
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 MATCHES = 12
 LIMIT = THREADS
+# The pool's threads and the relay's: with calls in flight and answers being stored.
+MOST_HELD = 2 * THREADS
 
 
 @pytest.fixture
@@ -96,8 +98,25 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(tmp_path: Path, 
     # One stored answer per row, whatever was called again.
     assert disturbed["calls_ok"] == undisturbed["calls_ok"]
     paid_twice = calls(endpoint) - disturbed["calls_ok"] - refused(endpoint)
-    assert 0 <= paid_twice <= 2 * LIMIT
-    assert disturbed["calls_lost"] <= 2 * LIMIT
+    assert 0 <= paid_twice <= 2 * MOST_HELD
+    assert disturbed["calls_lost"] <= 2 * MOST_HELD
+
+
+def test_a_killed_worker_plans_and_benches_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    faults = Faults(always_fail=frozenset({"page-mini"}), always_fail_status=400)
+    with serve_in_thread(settings=DemoSettings.quiet(60).with_faults(faults)) as server:
+        calm, killed = Player(tmp_path / "calm"), Player(tmp_path / "killed")
+        calm.run("setup", server.base_url, str(MATCHES), "glicko2")
+        undisturbed = calm.work()
+        server.reset()
+        killed.run("setup", server.base_url, str(MATCHES), "glicko2")
+        for count in (8, 25, 50):
+            kill_after(killed, server, count)
+        disturbed = killed.work()
+    assert disturbed["status"] == "finished"
+    assert undisturbed["benched"] == ["demo/page-mini"]
+    for figure in ("schedule", "decisions", "seats", "ratings", "benched"):
+        assert disturbed[figure] == undisturbed[figure], figure
 
 
 def refused(server: DemoServer) -> int:

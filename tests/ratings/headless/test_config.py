@@ -264,3 +264,11 @@ def test_the_example_of_the_documentation_is_a_configuration() -> None:
     assert config.judges[2].identity == config.candidates[0].identity
     assert config.replacement_judges
     assert config.budget_usd == 20
+
+
+def test_the_pairing_goes_with_the_preset_where_none_is_given() -> None:
+    majority = "\njury: {preset: majority, quorum: 1}"
+    assert parse(GOOD + majority).pairing == "glicko2"
+    assert parse(GOOD + majority + "\npairing: round_robin").pairing == "round_robin"
+    elo = parse(GOOD + "pairing: elo\nbaseline: One\nbaseline_weight: 0.5\n")
+    assert (elo.pairing, elo.baseline, elo.baseline_weight) == ("elo", 0, 0.5)
