@@ -41,12 +41,14 @@ class ClusterCounts:
         Column ``3 * pair + outcome`` with the pairs of ``counts`` and outcomes by their code, as seen from
         the pair's first candidate.
     labels : (g,) integer array
-        Rising; for clusters of both ways, numbers without a meaning.
+        Rising. For clusters of both ways a number for the sample times ``base`` plus one for the rater.
+    base : int
     """
 
     counts: PairCounts
     cells: csr_array[Any]
     labels: IntArray
+    base: int = 1
 
     @property
     def n_clusters(self) -> int:
@@ -71,7 +73,7 @@ class ClusterCounts:
         from scipy.sparse import csr_array
 
         counts = comparisons.pair_counts()
-        labels, code = _cluster_codes(comparisons, way)
+        labels, code, base = _cluster_codes(comparisons, way)
         low, high, outcome = ordered(comparisons)
         n = counts.n_candidates
         pair = np.searchsorted(counts.first * n + counts.second, low * n + high)
@@ -79,7 +81,7 @@ class ClusterCounts:
         kept = weight > 0
         cell = (pair * 3 + outcome)[kept]
         shape = (labels.size, 3 * counts.first.size)
-        return cls(counts, csr_array((weight[kept], (code[kept], cell)), shape=shape), labels)
+        return cls(counts, csr_array((weight[kept], (code[kept], cell)), shape=shape), labels, base)
 
 
 def robust(fit: BradleyTerryFit, counts: PairCounts) -> Intervals:
@@ -290,8 +292,8 @@ def _t_quantiles(n_clusters: IntArray) -> FloatArray:
     return quantiles
 
 
-def _cluster_codes(comparisons: Comparisons, way: Way) -> tuple[IntArray, IntArray]:
-    """Labels of the clusters that hold comparisons, rising, and the cluster of each row."""
+def _cluster_codes(comparisons: Comparisons, way: Way) -> tuple[IntArray, IntArray, int]:
+    """Labels of the clusters that hold comparisons, rising; the cluster of each row; the base of joined labels."""
     if way not in ("cluster", "rater", "both"):
         raise ValueError(f"Unknown way {way!r}; expected cluster, rater or both.")
     columns = []
@@ -300,17 +302,16 @@ def _cluster_codes(comparisons: Comparisons, way: Way) -> tuple[IntArray, IntArr
         if column is None:
             raise ValueError(f"The comparisons have no {name} labels.")
         columns.append(column)
-    codes = _codes(columns[0])[1]
+    joined, base = columns[0], 1
     if len(columns) == 2:
         labels, other = _codes(columns[1])
-        joined = codes * max(labels.size, 1) + other
-    else:
-        joined = columns[0]
+        base = max(labels.size, 1)
+        joined = _codes(columns[0])[1] * base + other
     if comparisons.count is not None:
         # A row that never occurred makes no cluster.
         known = np.unique(joined[comparisons.count > 0])
-        return known, np.minimum(np.searchsorted(known, joined), max(known.size - 1, 0))
-    return _codes(joined)
+        return known, np.minimum(np.searchsorted(known, joined), max(known.size - 1, 0)), base
+    return *_codes(joined), base
 
 
 def _codes(labels: IntArray) -> tuple[IntArray, IntArray]:
