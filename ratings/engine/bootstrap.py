@@ -31,6 +31,7 @@ By = Literal["comparison", "cluster", "rater", "both"]
 # Numbers held at once per array: some hundred resamples of a small board, a few of a large one.
 _NUMBERS_AT_ONCE = 400_000
 _WEIGHTS_AT_ONCE = 4_000_000
+_POISSON_FROM = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +218,33 @@ class _Multinomial:
 
     def draw(self, n_resamples: int) -> FloatArray:
         draws = np.zeros((self._size, n_resamples))
-        if self._held.size:
+        if not self._held.size:
+            return draws
+        if self._total < _POISSON_FROM:
             draws[self._held] = self._rng.multinomial(self._total, self._share, n_resamples).T
+            return draws
+        drawn = self._poisson(n_resamples)
+        draws[self._held] = drawn
         return draws
+
+    def _poisson(self, n_resamples: int) -> IntArray:
+        """The same multinomial, from Poisson counts, which take a third of the time.
+
+        Given their sum M, Poisson counts are multinomial with M trials. A sum above the total is drawn anew,
+        which leaves that true; N - M single comparisons make up the rest.
+        """
+        mean = self._total - 2 * np.sqrt(self._total)
+        rates = (self._share * mean)[:, None]
+        drawn = self._rng.poisson(rates, (self._held.size, n_resamples))
+        while (over := np.flatnonzero(drawn.sum(axis=0) > self._total)).size:
+            drawn[:, over] = self._rng.poisson(rates, (self._held.size, over.size))
+        missing = self._total - drawn.sum(axis=0)
+        cumulated = np.cumsum(self._share)
+        cell = np.searchsorted(cumulated, self._rng.random(int(missing.sum())) * cumulated[-1], side="right")
+        column = np.repeat(np.arange(n_resamples), missing)
+        rest = np.bincount(np.minimum(cell, self._held.size - 1) * n_resamples + column, minlength=drawn.size)
+        together: IntArray = drawn + rest.reshape(drawn.shape)
+        return together
 
 
 class _Clusters:
