@@ -65,7 +65,7 @@ class Batch:
     @property
     def size(self) -> int:
         """Data sets."""
-        return self.up.shape[1]
+        return int(self.up.shape[1])
 
     @property
     def n_parameters(self) -> int:

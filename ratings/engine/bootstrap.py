@@ -9,7 +9,6 @@ resamples leave it open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,7 +73,7 @@ class Bootstrap:
     @property
     def n_resamples(self) -> int:
         """Resamples drawn."""
-        return self.theta.shape[0]
+        return int(self.theta.shape[0])
 
     @property
     def tail(self) -> int:
@@ -420,10 +419,8 @@ class _Resampler:
                 # As the single fit without an optimum: only results within strong groups have one.
                 together = mutual[open_ones]
                 within = together[:, part.first, part.second].T
-                part = Batch(
-                    n, part.first, part.second, part.up * within, part.down * within, part.tied * within,
-                    fit.ties, 0.0,
-                )  # fmt: skip
+                up, down, tied = part.up * within, part.down * within, part.tied * within
+                part = Batch(n, part.first, part.second, up, down, tied, fit.ties, 0.0)
             found, converged[failing[open_ones]] = solve(part, self._start, None, together)
             levels[failing[open_ones]] = found[:n].T
         return levels, converged
@@ -434,7 +431,8 @@ class _Resampler:
         rows = np.arange(reach.shape[0])
         sizes = mutual.sum(axis=2)
         crossing = reach & ~mutual
-        won, beaten = crossing.any(axis=2), crossing.any(axis=1)
+        won: BoolArray = np.asarray(crossing.any(axis=2), dtype=np.bool_)
+        beaten: BoolArray = np.asarray(crossing.any(axis=1), dtype=np.bool_)
         reference = self._fit.reference
         for component in range(self._fit.connectivity.n_components):
             inside = np.flatnonzero(self._fit.components == component)
@@ -474,7 +472,7 @@ class _Resampler:
         kept = ~np.isin(failing, lost)
         free = self._same & ~np.eye(self._n, dtype=np.bool_)
         everything = np.ones((lost.size, self._n), dtype=np.bool_)
-        joined = np.concatenate([failing[kept], lost])
+        joined: IntArray = np.concatenate([failing[kept], lost])
         order = np.argsort(joined)
         parts = [
             np.concatenate([rises[kept], np.broadcast_to(free, (lost.size, self._n, self._n))])[order],
@@ -519,4 +517,3 @@ def _closure(beat: BoolArray) -> BoolArray:
         if (further == reach).all():
             return np.asarray(reach, dtype=np.bool_)
         reach = further
-

@@ -16,7 +16,7 @@ import numpy as np
 from ratings.engine.arrays import BoolArray, FloatArray, IntArray
 from ratings.engine.bradley_terry import BradleyTerryFit
 from ratings.engine.comparisons import Comparisons, PairCounts, ordered
-from ratings.engine.intervals import Intervals, Z_95, bread, intervals_of
+from ratings.engine.intervals import Z_95, Intervals, bread, intervals_of
 from ratings.engine.scale import logistic
 
 if TYPE_CHECKING:

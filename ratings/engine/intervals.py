@@ -1,8 +1,9 @@
 """Standard errors and intervals of a fit.
 
-Fisher's are here; those that allow for clusters are in `clusters` and share `intervals_of`. Fisher: the covariance is the inverse Hessian of the penalised objective, eta included, seen through the
-anchoring contrast of each component. Projecting through one contrast over all candidates would add the free
-level between components, on which the data are silent, to every error.
+Fisher's are here; those that allow for clusters are in `clusters` and share `intervals_of`. Fisher: the
+covariance is the inverse Hessian of the penalised objective, eta included, seen through the anchoring contrast
+of each component. Projecting through one contrast over all candidates would add the free level between
+components, on which the data are silent, to every error.
 """
 
 from __future__ import annotations
