@@ -111,11 +111,9 @@ def robust(fit: BradleyTerryFit, counts: PairCounts) -> Intervals:
     Huber (1967), Proceedings of the Fifth Berkeley Symposium 1, 221-233. White (1982), doi:10.2307/1912526.
     """
     _check(fit, counts)
-    scores = cell_scores(fit, counts)
-    cells = np.stack([counts.wins_first, counts.wins_second, counts.ties], axis=1).ravel()
-    meat = np.asarray((scores.T @ scores.multiply(cells[:, None]).tocsr()).toarray(), dtype=np.float64)
     inverse, free = bread(fit)
-    return intervals_of(fit, inverse @ meat[:free, :free] @ inverse, Z_95, errors="robust", fallback=inverse)
+    meat = _single_meat(fit, counts)[:free, :free]
+    return intervals_of(fit, inverse @ meat @ inverse, Z_95, errors="robust", fallback=inverse)
 
 
 def cluster_robust(fit: BradleyTerryFit, comparisons: Comparisons | ClusterCounts) -> Intervals:
@@ -221,12 +219,8 @@ def cell_scores(fit: BradleyTerryFit, counts: PairCounts) -> csr_array[Any]:
     """
     from scipy.sparse import csr_array
 
-    theta = np.where(np.isfinite(fit.theta), fit.theta, 0.0)
     n, p = counts.n_candidates, counts.first.size
-    slope, eta_slope = _slopes(theta[counts.first] - theta[counts.second], fit)
-    apart = fit.finite_blocks[counts.first] != fit.finite_blocks[counts.second]
-    slope[apart] = 0.0
-    eta_slope[apart] = 0.0
+    slope, eta_slope = _slopes(fit, counts)
     rows = np.arange(3 * p)
     columns = [np.repeat(counts.first, 3), np.repeat(counts.second, 3)]
     values = [slope.ravel(), -slope.ravel()]
@@ -238,19 +232,39 @@ def cell_scores(fit: BradleyTerryFit, counts: PairCounts) -> csr_array[Any]:
     return csr_array((np.concatenate(values), indices), shape=(3 * p, size))
 
 
-def _slopes(d: FloatArray, fit: BradleyTerryFit) -> tuple[FloatArray, FloatArray]:
-    """(p, 3) derivatives by d and by eta, outcomes by their code."""
+def _slopes(fit: BradleyTerryFit, counts: PairCounts) -> tuple[FloatArray, FloatArray]:
+    """(p, 3) derivatives by the difference and by eta, outcomes by their code; zero for pairs set apart."""
+    theta = np.where(np.isfinite(fit.theta), fit.theta, 0.0)
+    d = theta[counts.first] - theta[counts.second]
+    by_d, by_eta = np.zeros((d.size, 3)), np.zeros((d.size, 3))
     if fit.eta is None:
         up = logistic(d)
-        return np.stack([up - 1, up, up - 0.5], axis=1), np.zeros((d.size, 3))
-    if np.isinf(fit.eta):
-        return np.zeros((d.size, 3)), np.zeros((d.size, 3))
-    up, down = logistic(d - fit.eta), logistic(-d - fit.eta)
-    below_one = -np.expm1(-2 * fit.eta)
-    odds = np.exp(-2 * fit.eta) / below_one
-    by_d = np.stack([up - 1, 1 - down, up - down], axis=1)
-    by_eta = np.stack([1 - up, 1 - down, -(up + down) - 2 * odds], axis=1)
+        by_d = np.stack([up - 1, up, up - 0.5], axis=1)
+    elif np.isfinite(fit.eta):
+        up, down = logistic(d - fit.eta), logistic(-d - fit.eta)
+        odds = np.exp(-2 * fit.eta) / -np.expm1(-2 * fit.eta)
+        by_d = np.stack([up - 1, 1 - down, up - down], axis=1)
+        by_eta = np.stack([1 - up, 1 - down, -(up + down) - 2 * odds], axis=1)
+    apart = fit.finite_blocks[counts.first] != fit.finite_blocks[counts.second]
+    by_d[apart] = by_eta[apart] = 0.0
     return by_d, by_eta
+
+
+def _single_meat(fit: BradleyTerryFit, counts: PairCounts) -> FloatArray:
+    """Sum of s s' over single comparisons; scores touch two candidates and eta alone."""
+    n, first, second = counts.n_candidates, counts.first, counts.second
+    slope, eta_slope = _slopes(fit, counts)
+    cells = np.stack([counts.wins_first, counts.wins_second, counts.ties], axis=1)
+    weight = (cells * slope**2).sum(axis=1)
+    size = n + (fit.eta is not None)
+    meat = np.zeros((size, size))
+    meat[first, second] = meat[second, first] = -weight
+    meat[np.arange(n), np.arange(n)] = np.bincount(first, weight, n) + np.bincount(second, weight, n)
+    if size > n:
+        cross = (cells * slope * eta_slope).sum(axis=1)
+        meat[:n, n] = meat[n, :n] = np.bincount(first, cross, n) - np.bincount(second, cross, n)
+        meat[n, n] = (cells * eta_slope**2).sum()
+    return meat
 
 
 def _meat(fit: BradleyTerryFit, grouped: ClusterCounts) -> FloatArray:

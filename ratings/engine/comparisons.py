@@ -78,12 +78,14 @@ def label_codes(
     """
     held = [_plain(column) for column in columns]
     if labels is None:
-        seen: dict[str, None] = {}
-        for column in held:
-            seen.update(dict.fromkeys(column))
-        known = tuple(sorted(seen))
-    else:
-        known = tuple(labels)
+        seen = _Numbered()
+        codes = [np.fromiter(map(seen.__getitem__, column), np.int64, len(column)) for column in held]
+        found = tuple(seen)
+        order = sorted(range(len(found)), key=found.__getitem__)
+        place = np.empty(len(found), dtype=np.int64)
+        place[order] = np.arange(len(found))
+        return tuple(found[number] for number in order), tuple(place[column] for column in codes)
+    known = tuple(labels)
     positions = {label: code for code, label in enumerate(known)}
     if len(positions) < len(known):
         raise ValueError("A label is given twice.")
@@ -94,9 +96,19 @@ def label_codes(
     return known, tuple(codes)
 
 
+class _Numbered(dict[str, int]):
+    """Numbers labels in the order in which they are asked for."""
+
+    def __missing__(self, label: str) -> int:
+        self[label] = number = len(self)
+        return number
+
+
 def _plain(values: Iterable[Any]) -> list[Any]:
     # A list is read twice as fast as an object array, and a fixed-width array makes its strings only once.
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if isinstance(values, np.ndarray):
+        return list(values.tolist())
+    return values if isinstance(values, list) else list(values)
 
 
 def _integers(name: str, values: ArrayLike) -> IntArray:
