@@ -77,3 +77,24 @@ def quickstart_rounds() -> tuple[list[str], Comparisons, IntArray, IntArray]:
     )
     characters = (np.array([len(row[side]) for row in rated]) for side in ("response_a", "response_b"))
     return names, Comparisons(len(names), first, second, outcome), *characters
+
+
+def clustered(
+    theta: FloatArray, n_clusters: int, per_cluster: int, seed: int, *, spread: float = 0.7, raters: int = 0
+) -> Comparisons:
+    """Comparisons in which each sample, and each rater, favours some candidates, under Rao and Kupper."""
+    rng = np.random.default_rng(seed)
+    n = theta.size
+    cluster = np.repeat(np.arange(n_clusters), per_cluster)
+    first = rng.integers(0, n, cluster.size)
+    second = (first + rng.integers(1, n, cluster.size)) % n
+    favour = rng.normal(0, spread, (n_clusters, n)) + theta
+    d = favour[cluster, first] - favour[cluster, second]
+    rater = None
+    if raters:
+        rater = rng.integers(0, raters, cluster.size)
+        taste = rng.normal(0, spread, (raters, n))
+        d += taste[rater, first] - taste[rater, second]
+    draws = rng.random(cluster.size)
+    win, loss = draws < 1 / (1 + np.exp(0.3 - d)), draws > 1 / (1 + np.exp(-0.3 - d))
+    return Comparisons(n, first, second, np.where(win, 0, np.where(loss, 1, 2)), None, cluster, rater)
