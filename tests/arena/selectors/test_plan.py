@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 
 import pytest
@@ -196,7 +195,7 @@ def test_sizes_are_read_without_texts(team: Team) -> None:
     assert second.note_bytes == 0
 
 
-def test_a_large_plan_is_quick_and_asks_few_questions(
+def test_a_large_plan_asks_few_questions(
     team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     host = make_provider(team)
@@ -205,10 +204,8 @@ def test_a_large_plan_is_quick_and_asks_few_questions(
     cast = Cast(task_set, models[:40], models[40:])
     spec = cast.spec(max_matches=2_000, seed=99)
     with django_assert_max_num_queries(20):
-        started = time.perf_counter()
         plan = plan_of(spec)
     assert plan.matches == 2_000
-    assert time.perf_counter() - started < 10
 
 
 # Pairings that follow results ----------------------------------------------------------------------------------
