@@ -185,14 +185,17 @@ def _folder(tree: Tree, root: str, files: list[str], paths: list[str]) -> _Files
             inside = path.removeprefix(start).removesuffix("/trial.json")
             sample, _slash, model = inside.partition("/")
             trials[sample, model] = (path, tree.json(path))
-    matches = []
+    matches: list[tuple[str, Any, Any, Any, Any]] = []
     for path in files:
         value = tree.json(path)
         if not isinstance(value, dict):
             tree.log.error("must be an object", file=clip(path, 200))
             continue
-        pair = [trials.get((str(value.get("sample_id")), str(value.get(key))), (None, None))[1] for key in _MODELS]
-        matches.append((clip(path, 200), value, *pair, None))
+        one, other = (
+            trials.get((str(value.get("sample_id")), str(value.get(key))), ("", None))[1]
+            for key in ("model_a", "model_b")
+        )
+        matches.append((clip(path, 200), value, one, other, None))
     info = tree.json(f"{root}info.json") if f"{root}info.json" in paths else None
     created = Values(info, tree.log, file=f"{root}info.json").moment("created_at") if isinstance(info, dict) else None
     name = clip(root.rstrip("/").rsplit("/", 1)[-1], 150) or "benchmark"
@@ -207,9 +210,6 @@ def _folder(tree: Tree, root: str, files: list[str], paths: list[str]) -> _Files
         created_at=created,
         task_set_name=clip(data_set.rstrip("/").rsplit("/", 1)[-1], 150),
     )
-
-
-_MODELS = ("model_a", "model_b")
 
 
 def _config(tree: Tree, path: str) -> dict[str, Any]:
