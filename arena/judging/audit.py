@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
 
 from arena.judging.panels import is_same_model
-from ratings.engine.agreement import Agreement, Wilson, by_coding, wilson
+from ratings.engine.agreement import Agreement, Coding, Wilson, by_coding, wilson
 from ratings.engine.comparisons import Comparisons
 from ratings.engine.length import LengthControl, LongerAnswer, length_control, longer_answer
 
@@ -25,7 +25,7 @@ OTHER_SIDE = {FIRST: SECOND, SECOND: FIRST}
 SIGNS = {FIRST: "A", SECOND: "B", "abstained": "-", "failed": "!", TIE: "t"}
 _SIGN_ORDER = "AB-!t"
 MILLION = Decimal(1_000_000)
-# A bootstrap over more than this would keep a page waiting.
+# Of more decisions the bootstrap would take minutes.
 LENGTH_CONTROL_UP_TO = 5_000
 
 
@@ -196,6 +196,11 @@ class JudgeFigures:
     median_duration_ms: float | None
 
     @property
+    def failures(self) -> Wilson:
+        """Of the matches it was asked about, those on which it gave no verdict."""
+        return wilson(self.failed, self.failed + self.flips.trials)
+
+    @property
     def prefers_seat(self) -> str:
         """`first` or `second` where an even share lies outside the interval."""
         share = self.first_seat
@@ -282,7 +287,7 @@ class Audit:
     totals: Totals
     judges: Sequence[JudgeFigures]
     # By coding: ties_merged is the one that pages show first.
-    agreement: Mapping[str, Agreement]
+    agreement: Mapping[Coding, Agreement]
     # Judged matches, on which agreement could have been.
     judged: int
     patterns: Sequence[Pattern]
@@ -296,8 +301,8 @@ class Audit:
     self_judging: Sequence[Model] = field(default_factory=tuple)
 
 
-def audit(evidence: Evidence, *, resamples: int = 1000, seed: int = 0) -> Audit:
-    """All figures of one jury."""
+def audit(evidence: Evidence, *, resamples: int = 1000, seed: int = 0, with_length_control: bool = False) -> Audit:
+    """All figures of one jury. The length coefficient is asked for apart: its bootstrap takes seconds."""
     board = _Board(evidence)
     primary = [judge for judge in evidence.judges if not judge.replacement]
     panel = {judge.id for judge in primary}
@@ -306,19 +311,19 @@ def audit(evidence: Evidence, *, resamples: int = 1000, seed: int = 0) -> Audit:
         for ballot in evidence.ballots
         if ballot.is_vote and ballot.judge in panel
     ]
-    samples = {match.id: match.sample for match in evidence.matches}
+    samples: dict[Hashable, Hashable] = {match.id: match.sample for match in evidence.matches}
     lengths = _lengths(evidence)
     overlaps = _overlaps(evidence)
     return Audit(
         totals=_totals(evidence),
         judges=[_judge(board, judge) for judge in evidence.judges],
-        agreement=dict(by_coding(votes, samples, resamples=resamples, seed=seed)),
+        agreement=by_coding(votes, samples, resamples=resamples, seed=seed),
         judged=len(board.judged),
         patterns=_patterns(board, panel),
         categories=_categories(board),
         candidates=[_candidate(evidence, candidate) for candidate in evidence.candidates],
         longer_answer=longer_answer(*lengths),
-        length_control=_length_control(lengths, seed),
+        length_control=_length_control(lengths, seed) if with_length_control else None,
         seats=_seat_wins(evidence) if evidence.seat_orders == 1 else None,
         family_overlaps=overlaps,
         self_judging=[judge for judge in evidence.judges if board.own_matches(judge)],

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.core.cache import cache
+from django.db.models import Count, Max, Q, Sum
 
 from arena.judging import audit as pure
 from arena.judging.protocol import Protocol
 from arena.models import Ballot, Call, CallStatus, Candidate, Decision, Judge, Jury, Match, Verdict
 
 RESAMPLES = 1000
+# Raised with every change of what the figures are.
+CACHE_VERSION = 1
+KEPT_SECONDS = 24 * 60 * 60
 
 
-def audit_of(jury: Jury, *, resamples: int = RESAMPLES) -> pure.Audit:
+def audit_of(jury: Jury, *, resamples: int = RESAMPLES, with_length_control: bool = False) -> pure.Audit:
     """All figures of a jury as they are now. Reading changes nothing and calls nobody."""
-    return pure.audit(evidence_of(jury), resamples=resamples)
+    return pure.audit(evidence_of(jury), resamples=resamples, with_length_control=with_length_control)
+
+
+def kept_audit_of(jury: Jury) -> pure.Audit:
+    """The same, computed once for as long as the rows it rests on look the same."""
+    key = f"jury-audit:{CACHE_VERSION}:{jury.pk}:{_marks(jury)}"
+    found: pure.Audit | None = cache.get(key)
+    if found is None:
+        found = audit_of(jury)
+        cache.set(key, found, KEPT_SECONDS)
+    return found
+
+
+def _marks(jury: Jury) -> str:
+    """Counts that change with every verdict, decision and call."""
+    matches = Match.objects.filter(tournament=jury.tournament_id).order_by()
+    marks = [
+        sorted(matches.values_list("status").annotate(count=Count("pk"))),
+        sorted(Verdict.objects.filter(ballot__jury=jury).order_by().values_list("status").annotate(count=Count("pk"))),
+        Decision.objects.filter(jury=jury).aggregate(count=Count("pk"), newest=Max("pk")),
+        Call.objects.filter(verdict__ballot__jury=jury).aggregate(count=Count("pk")),
+    ]
+    return hashlib.sha256(repr(marks).encode()).hexdigest()[:32]
 
 
 def evidence_of(jury: Jury) -> pure.Evidence:
