@@ -27,8 +27,8 @@ DEEDS = [
     (ANY, _("sat on it")),
     ("flipped", _("contradicted itself")),
     ("tie", _("voted for a tie")),
-    ("first_seat", _("named the first seat")),
-    ("second_seat", _("named the second seat")),
+    ("first_seat", _("named the first seat each time")),
+    ("second_seat", _("named the second seat each time")),
     ("longer", _("voted for the longer answer")),
     ("shorter", _("voted for the shorter answer")),
     ("played", _("judged a match it played in")),
@@ -50,8 +50,8 @@ class MatchFilter(forms.Form):
     result = forms.ChoiceField(label=_("Result"), required=False, choices=RESULTS)
     category = forms.ChoiceField(label=_("Category"), required=False)
     judge = forms.ChoiceField(label=_("Judge"), required=False)
-    did = forms.ChoiceField(label=_("who"), required=False, choices=DEEDS)
-    other = forms.ChoiceField(label=_("unlike"), required=False)
+    did = forms.ChoiceField(label=_("Who"), required=False, choices=DEEDS)
+    other = forms.ChoiceField(label=_("Unlike judge"), required=False)
     error = forms.ChoiceField(label=_("Judge error"), required=False)
     votes = forms.RegexField(
         r"none|[AB\-!t]{1,40}",

@@ -28,4 +28,4 @@ class FilesField(forms.FileField):
 
 class RunForm(forms.Form):
     # An empty file gets the reader's own sentence, as every other problem does.
-    files = FilesField(label=_("Files"), allow_empty_file=True)
+    record = FilesField(label=_("Files"), allow_empty_file=True)

@@ -174,7 +174,10 @@ class JudgeFigures:
     failed: int
     excluded: int
     input_skipped: int
-    flips: Wilson
+    # Matches on which it voted or abstained.
+    spoke: int
+    # None where one order is judged, in which nobody can contradict itself.
+    flips: Wilson | None
     # Another winner in each order; a tie in one of them. None where the record does not tell.
     side_flips: int | None
     tie_flips: int | None
@@ -198,7 +201,7 @@ class JudgeFigures:
     @property
     def failures(self) -> Wilson:
         """Of the matches it was asked about, those on which it gave no verdict."""
-        return wilson(self.failed, self.failed + self.flips.trials)
+        return wilson(self.failed, self.failed + self.spoke)
 
     @property
     def prefers_seat(self) -> str:
@@ -399,7 +402,8 @@ def _judge(board: _Board, judge: Model) -> JudgeFigures:
     votes = Counter(ballot.vote for ballot in ballots if ballot.is_vote)
     flipped = [ballot for ballot in ballots if ballot.flipped]
     kinds = Counter(ballot.flip_kind for ballot in flipped)
-    known_kinds = "" not in kinds
+    two_orders = board.evidence.seat_orders == 2
+    known_kinds = two_orders and "" not in kinds
     spoke = sum(ballot.spoke for ballot in ballots)
     first_seat, seat_ties = _first_seat(board, judge)
     verdicts = board.verdicts[judge.id]
@@ -415,7 +419,8 @@ def _judge(board: _Board, judge: Model) -> JudgeFigures:
         failed=by_status["failed"],
         excluded=by_status["excluded"],
         input_skipped=by_status["input_skipped"],
-        flips=wilson(len(flipped), spoke),
+        spoke=spoke,
+        flips=wilson(len(flipped), spoke) if two_orders else None,
         side_flips=kinds["side"] if known_kinds else None,
         tie_flips=kinds["tie"] if known_kinds else None,
         ties=wilson(votes[TIE], spoke),

@@ -127,7 +127,7 @@ def _judge(figures: JudgeFigures) -> Iterator[Finding]:
     if figures.kin.stands_out:
         sentence = _("%(judge)s favours its family: %(share)s of its votes, interval %(interval)s")
         yield warning("kin", sentence % _of(judge, figures.kin.own) + _others(figures.kin.others), did="kin")
-    if (figures.flips.lower or 0) > MANY_FLIPS:
+    if figures.flips is not None and (figures.flips.lower or 0) > MANY_FLIPS:
         sentence = _(
             "%(judge)s contradicts itself when the seats change: %(share)s of its matches, interval %(interval)s."
         )

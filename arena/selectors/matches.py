@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from arena.judging.ballots import Counts, DecisionReason, decision_sentence
 from arena.judging.panels import is_same_model
 from arena.judging.protocol import Protocol
-from arena.models import Ballot, Call, Candidate, Decision, Judge, Jury, Match, Outcome, Tournament, Verdict
+from arena.models import Ballot, Call, CallStatus, Candidate, Decision, Judge, Jury, Match, Outcome, Tournament, Verdict
 
 OPEN = (Match.Status.WAITING, Match.Status.JUDGING)
 SEATS = {"first_seat": "A", "second_seat": "B"}
@@ -88,7 +88,10 @@ def _by_judge(matches: QuerySet[Match], tournament: Tournament, criteria: MatchC
     if did == Outcome.TIE:
         return matches.filter(Exists(votes.filter(vote=Outcome.TIE)))
     if did in SEATS:
-        return matches.filter(Exists(own.filter(verdicts__winner=SEATS[did])))
+        # Each time: whoever names the better answer names either seat once where both orders are judged.
+        said = Verdict.objects.filter(ballot=OuterRef("pk"), status=CallStatus.SUCCEEDED)
+        always = Exists(said.filter(winner=SEATS[did])), ~Exists(said.exclude(winner=SEATS[did]))
+        return matches.filter(Exists(own.filter(*always)))
     if did in {"longer", "shorter"}:
         longer = Q(first_trial__characters__gt=F("second_trial__characters"))
         shorter = Q(first_trial__characters__lt=F("second_trial__characters"))

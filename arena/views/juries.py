@@ -139,9 +139,11 @@ def _bar(share: Wilson) -> Bar | None:
     return Bar(start, end, point)
 
 
-def _cell(share: Wilson | None, href: str = "", *, note: str = "", stands_out: bool = False) -> ShareCell:
+def _cell(
+    share: Wilson | None, href: str = "", *, note: str = "", stands_out: bool = False, without: str = ""
+) -> ShareCell:
     if share is None:
-        return ShareCell(_("not recorded"), "")
+        return ShareCell(without or _("not recorded"), "")
     if share.share is None:
         return ShareCell("–", note)
     words = f"{share_words(share)}, {interval(share)}"
@@ -172,7 +174,7 @@ def _judge_row(figures: JudgeFigures, links: _Links) -> JudgeRow:
             note=_others(figures.longer.others),
             stands_out=figures.longer.stands_out,
         ),
-        flips=_cell(figures.flips, to("flipped")),
+        flips=_cell(figures.flips, to("flipped"), without=_("one order only")),
         ties=_cell(figures.ties, to("tie")),
         own=_cell(
             own.votes.own if own else Wilson(0, 0, None, None, None),

@@ -80,7 +80,7 @@ def _import_checked(request: HttpRequest) -> HttpResponseBase:
         return _page(team_request, form, status=UNPROCESSABLE)
     try:
         imported = service.import_uploaded(
-            team=team_request.team, files=form.cleaned_data["files"], actor=team_request.user
+            team=team_request.team, files=form.cleaned_data["record"], actor=team_request.user
         )
     except service.RunRefused as refused:
         return _page(team_request, form, problems=refused.reading.problems, status=UNPROCESSABLE)
