@@ -263,7 +263,7 @@ class _Log:
         finish = row.text(f"finish_reason_{side}")[:60]
         tokens_in, tokens_out = row.count(f"tokens_{side}_in"), row.count(f"tokens_{side}_out")
         return RecordedAnswer(
-            key=f"{row.line}{side}",
+            key=f"{len(self._matches) + 1}{side}",
             model=model,
             sample=sample,
             text=text or row.text(f"partial_response_{side}"),

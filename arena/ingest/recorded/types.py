@@ -17,6 +17,8 @@ from arena.ingest.types import Problem, SampleDraft
 Side = Literal["a", "b", "tie"]
 Outcome = Literal["a", "b", "tie", "inconclusive"]
 BallotStatus = Literal["vote", "abstained", "failed"]
+# Where something stood, and by what name: not part of what was recorded.
+NOT_EVIDENCE = ("file", "line", "source")
 SkipCode = Literal["", "UNSUPPORTED_INPUT", "CONTEXT_OVERFLOW", "API_ERROR", "TIMEOUT", "EMPTY_ANSWER", "OTHER_ERROR"]
 
 
@@ -136,7 +138,7 @@ class RecordedRun:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if key not in ("file", "line")}
+        return {key: _plain(item) for key, item in value.items() if key not in NOT_EVIDENCE}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, Decimal):
