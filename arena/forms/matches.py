@@ -54,7 +54,7 @@ class MatchFilter(forms.Form):
     other = forms.ChoiceField(label=_("Unlike judge"), required=False)
     error = forms.ChoiceField(label=_("Judge error"), required=False)
     votes = forms.RegexField(
-        r"none|[AB\-!t]{1,40}",
+        r"\A(?:none|[AB\-!t]{1,40})\Z",
         label=_("Votes"),
         required=False,
         widget=forms.HiddenInput,
