@@ -1,4 +1,5 @@
-from ratings.selectors.board import BoardView, Row, Table, board_of, existing_board, runs_of
+from ratings.selectors.board import BoardView, board_of, existing_board, ratings_of, runs_of
+from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict
 
-__all__ = ["BoardView", "Row", "Table", "Verdict", "board_of", "existing_board", "runs_of"]
+__all__ = ["BoardView", "Row", "Table", "Verdict", "board_of", "existing_board", "ratings_of", "runs_of"]

@@ -51,6 +51,10 @@ def samples(count: int) -> str:
     return ngettext("{n} sample", "{n} samples", count).format(n=number(count))
 
 
+def tournaments(count: int) -> str:
+    return ngettext("{n} tournament", "{n} tournaments", count).format(n=number(count))
+
+
 def names(words: list[str]) -> str:
     """A list as a sentence has it."""
     if len(words) < 2:

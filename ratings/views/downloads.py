@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ratings.models import RatingRun
-from ratings.selectors import BoardView, Row
+from ratings.selectors import BoardView, Row, ratings_of
 
 COLUMNS = (
     "group", "rank", "rank_from", "rank_to", "full_id", "label", "rating", "std_error", "ci_lower", "ci_upper",
@@ -104,7 +104,7 @@ def evidence(run: RatingRun) -> dict[str, Any]:
         "eta_unbounded": run.eta_unbounded,
         "covariance": run.covariance,
         "ratings": [
-            {"candidate": rating.candidate_id, **record(Row(rating.candidate, rating))}
-            for rating in run.ratings.select_related("candidate").order_by("candidate__position")
+            {"candidate": row.stored.candidate_id or row.stored.language_model_id, **record(row)}
+            for row in ratings_of(run)
         ],
     }

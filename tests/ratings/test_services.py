@@ -14,6 +14,7 @@ from arena.signals import step_finished
 from ratings import dataset, services
 from ratings.engine import PairCounts, rate
 from ratings.models import Leaderboard, Rating, RatingRun
+from ratings.services import fitting
 from tests.ratings.world import Played, Row, simulated, tournament
 
 THREE = ["Ada", "Bram", "Cleo"]
@@ -194,7 +195,7 @@ def test_a_fit_that_did_not_converge_is_kept_and_not_published(monkeypatch: pyte
     played = tournament(THREE, DECIDED)
     good = fitted(played)
     played.decide([(0, 1, "first", 1)])
-    whole = services.rate
+    whole = fitting.rate
 
     def early(*args: Any, **options: Any) -> Any:
         result = whole(*args, **options)
@@ -238,13 +239,13 @@ def test_a_claimed_board_is_left_alone_until_the_lease_ends() -> None:
 def test_a_refit_that_overran_its_lease_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     played = tournament(THREE, DECIDED)
     board = board_of(played)
-    whole = services.rate
+    whole = fitting.rate
 
     def slow(*args: Any, **options: Any) -> Any:
         Leaderboard.objects.update(lease_token="other")
         return whole(*args, **options)
 
-    monkeypatch.setattr(services, "rate", slow)
+    monkeypatch.setattr(fitting, "rate", slow)
     assert services.refit(board.pk) is None
     assert not RatingRun.objects.exists()
 
@@ -365,13 +366,13 @@ def test_a_finished_step_makes_the_boards_due(
 @db
 def test_a_refit_that_was_wanted_meanwhile_stays_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     played = tournament(THREE, DECIDED)
-    whole = services.rate
+    whole = fitting.rate
 
     def slow(*args: Any, **options: Any) -> Any:
         services.want_refit(played.tournament.pk)
         return whole(*args, **options)
 
-    monkeypatch.setattr(services, "rate", slow)
+    monkeypatch.setattr(fitting, "rate", slow)
     fitted(played)
     assert board_of(played).refit_wanted_at is not None
 
