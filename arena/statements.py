@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from django.db import connection, models
 
-from arena.models import Ballot, Call, CallStatus, Match, Tournament, Trial, TrialRequest, Verdict
+from arena.models import Ballot, Call, CallStatus, Match, Tally, Tournament, Trial, TrialRequest, Verdict
 
 PaidModel = type[Trial] | type[Verdict]
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
@@ -203,3 +203,23 @@ def _call_fields() -> tuple[str, list[Any]]:
 def insert_call(call: Call) -> None:
     sql, fields = _call_fields()
     _changed(sql, [field.get_db_prep_save(getattr(call, field.attname), connection) for field in fields])
+
+
+TALLY_COLUMNS = ("wins", "losses", "ties", "inconclusive", "voids", "forced_ties", "skips")
+
+
+@lru_cache(maxsize=4)
+def _tally_sql(rows: int) -> str:
+    table = _table(Tally)
+    marks = ", ".join([f"({', '.join(['%s'] * (2 + len(TALLY_COLUMNS)))})"] * rows)
+    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in TALLY_COLUMNS)
+    columns = ", ".join(("jury_id", "candidate_id", *TALLY_COLUMNS))
+    return f"INSERT INTO {table} ({columns}) VALUES {marks} ON CONFLICT (jury_id, candidate_id) DO UPDATE SET {sums}"
+
+
+def add_to_tallies(jury_id: int, counts: Mapping[int, Mapping[str, int]]) -> None:
+    """Add to the counts of some candidates, by candidate; rows that are missing begin at nought."""
+    # All lock the rows in one order, so that two decisions never wait for each other.
+    ordered = sorted(counts.items())
+    values = [[jury_id, candidate, *(one.get(name, 0) for name in TALLY_COLUMNS)] for candidate, one in ordered]
+    _changed(_tally_sql(len(values)), [value for row in values for value in row])

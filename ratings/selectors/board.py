@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from arena.models import Candidate, Jury, Tournament
+from arena.models import Candidate, Jury, Tally, Tournament
 from ratings.dataset import Marks, decisions_of, juries_of
 from ratings.models import Leaderboard, RatingRun
+from ratings.selectors.findings import findings_of
 from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict, verdict_of
 
@@ -28,6 +29,15 @@ class BoardView:
     isolated: list[Row]
     marks: Marks
     verdict: Verdict
+    # Before the first fit: what is counted so far.
+    counts: list[Tally] = field(default_factory=list)
+    # Whether a first fit may come while somebody looks.
+    expected: bool = False
+
+    @property
+    def findings(self) -> list[str]:
+        """What length and style have to do with the order, in words."""
+        return findings_of(self.run, self.rows) if self.run else []
 
     @property
     def rows(self) -> list[Row]:
@@ -43,8 +53,8 @@ class BoardView:
 
 def existing_board(tournament: Tournament, jury: Jury, ties: str | None) -> Leaderboard:
     """The stored board, or one in memory alone where no refit has made it yet: reading makes nothing."""
-    chosen = {"preferred": True} if ties is None else {"ties": ties}
-    board = Leaderboard.objects.filter(jury=jury, **chosen).first()
+    boards = Leaderboard.objects.filter(jury=jury, ridge=None, errors=Leaderboard.Errors.AUTO, category="")
+    board = boards.filter(**({"preferred": True} if ties is None else {"ties": ties})).first()
     if board is None:
         chosen_ties = ties or Leaderboard.Ties.HALF_WIN
         preferred = chosen_ties == Leaderboard.Ties.HALF_WIN
@@ -78,7 +88,16 @@ def board_of(leaderboard: Leaderboard) -> BoardView:
         # Before the first refit looked, only the rows know whether anything is decided.
         waiting=run is None and _something_decided(leaderboard),
     )
-    return BoardView(leaderboard, run, newest_converged, tables, isolated, marks, verdict)
+    counts = [] if run else _counts(leaderboard)
+    expected = run is None and (bool(counts) or leaderboard.checked_at is None)
+    return BoardView(leaderboard, run, newest_converged, tables, isolated, marks, verdict, counts, expected)
+
+
+def _counts(leaderboard: Leaderboard) -> list[Tally]:
+    if leaderboard.is_wide:
+        return []
+    tallies = Tally.objects.filter(jury=leaderboard.jury_id).select_related("candidate").order_by("candidate__position")
+    return sorted(tallies, key=lambda tally: -tally.win_rate)
 
 
 def ratings_of(run: RatingRun) -> list[Row]:

@@ -37,6 +37,11 @@ class Row:
         return self.subject.full_id
 
     @property
+    def subject_id(self) -> int:
+        """As triples and rosters name it."""
+        return self.subject.pk
+
+    @property
     def model_id(self) -> str:
         """As it entered, whatever the live settings have become."""
         if isinstance(self.subject, Candidate):

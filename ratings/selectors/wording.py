@@ -15,6 +15,24 @@ def number(value: float | Decimal, digits: int = 0) -> str:
     return text.replace("-", "−")
 
 
+def signed(value: float) -> str:
+    text = number(value)
+    return text if text.startswith("−") or text == "0" else f"+{text}"
+
+
+def plain(value: float) -> str:
+    return number_format(value)
+
+
+def resampled(share: float) -> str:
+    """A share of a thousand resamples: all of them say more than 99 %, and no more than that."""
+    if share > 0.995:
+        return gettext("over 99%")
+    if share < 0.005:
+        return gettext("under 1%")
+    return percent(share)
+
+
 def percent(share: float) -> str:
     return gettext("{share}%").format(share=number(100 * share))
 
@@ -25,6 +43,11 @@ def dollars(amount: Decimal) -> str:
         return "$0"
     digits = max(2, 2 - amount.adjusted())
     return f"${number(amount, digits)}"
+
+
+def price(amount: float) -> str:
+    """On an axis."""
+    return dollars(Decimal(f"{amount:.3g}")) if amount else "$0"
 
 
 def seconds(duration_ms: float) -> str:
@@ -41,6 +64,15 @@ def limits(lower: float | None, upper: float | None, *, open_word: str | None = 
     if upper is not None:
         return f"≤ {number(upper)}"
     return gettext("open") if open_word is None else open_word
+
+
+def cell(rating: float | None, lower: float | None, upper: float | None, *, games: int) -> tuple[str, str]:
+    """A rating and its limits, for a cell."""
+    if not games:
+        return "–", ""
+    if rating is None:
+        return gettext("no number"), ""
+    return number(rating), limits(lower, upper)
 
 
 def matches(count: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from arena.models import Jury, Team, Tournament, User
+from arena.models import Jury, Sample, Team, Tournament, User
 from arena.services import audit
 from ratings.models import Leaderboard
 
@@ -86,6 +86,18 @@ def wide_board(team: Team, method: Method, *, task_set_lineage: str = "") -> Lea
             "refit_wanted_at": timezone.now(),
         },
     )[0]
+
+
+def is_plain(board: Leaderboard) -> bool:
+    """Whether nothing but its tie model is chosen: only such boards can be what a tournament shows first."""
+    return board.ridge is None and board.errors == Errors.AUTO and not board.category
+
+
+def has_category(team: Team, category: str, *, task_set_lineage: str = "") -> bool:
+    samples = Sample.objects.filter(task_set__team=team, category=category)
+    if task_set_lineage:
+        samples = samples.filter(task_set__lineage=task_set_lineage)
+    return samples.exists()
 
 
 def boards_of_jury(tournament: Tournament, jury: Jury) -> list[Leaderboard]:

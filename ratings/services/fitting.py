@@ -59,8 +59,11 @@ def fitted(
     counts = evidence.pair_counts()
     ties = cast("TieModel", board.ties)
     begin = time.perf_counter()
-    by_default = board.ridge is None and default_ridge_for(counts, ties) > 0
-    ridge = board.ridge if board.ridge is not None else (settings.RATING_RIDGE if by_default else 0.0)
+    by_default = board.ridge is None and not board.is_wide and default_ridge_for(counts, ties) > 0
+    ridge = board.ridge
+    if ridge is None:
+        # Wider boards gather whatever was played, so a weak prior stands by always.
+        ridge = settings.RATING_RIDGE if by_default or board.is_wide else 0.0
     warm = None if start.vector is None else _vector(start.vector)
     result = rate(counts, ties=ties, ridge=ridge, start=None if start.full else warm)
     drift = None
