@@ -152,7 +152,8 @@ def line_chart(series: Sequence[Sequence[Span]], *, height: int = 320) -> LineCh
         return LineChart(height, [], [Line("", "", []) for _ in series], [])
     scale = Scale.around(values, wanted=5)
     length = max(len(spans) for spans in series)
-    xs = [0.5] if length == 1 else [0.02 + 0.96 * place / (length - 1) for place in range(length)]
+    # Room on the left for the figures of the grid.
+    xs = [0.5] if length == 1 else [0.09 + 0.9 * place / (length - 1) for place in range(length)]
     levels = [Level(f"{_height(scale, tick, height):.1f}", tick) for tick in scale.ticks]
     lines = [_line(spans, xs, scale, height) for spans in series]
     return LineChart(height, levels, lines, [percentage(x) for x in xs])
@@ -241,10 +242,10 @@ def scatter(points: Sequence[tuple[float | None, Span]], frontier: Sequence[bool
 
 def _price_axis(prices: Sequence[float], *, logarithmic: bool) -> tuple[Callable[[float], float], list[Tick]]:
     if not logarithmic:
-        scale = Scale.around([0.0, *prices], wanted=4, margin=0.04)
+        scale = Scale.around([0.0, *prices], wanted=4, margin=0.08)
         return scale.share, [Tick(scale.at(tick), tick) for tick in scale.ticks]
     low, high = math.log10(min(prices)), math.log10(max(prices))
-    scale = Scale(low, high, (), 0.06)
+    scale = Scale(low, high, (), 0.1)
     powers = range(math.floor(low), math.ceil(high) + 1)
     factors = (1, 2, 5) if high - low < 2 else (1,)
     values = [factor * 10.0**power for power in powers for factor in factors]

@@ -45,9 +45,22 @@ def dollars(amount: Decimal) -> str:
     return f"${number(amount, digits)}"
 
 
-def price(amount: float) -> str:
-    """On an axis."""
-    return dollars(Decimal(f"{amount:.3g}")) if amount else "$0"
+def tick(value: float, step_digits: int) -> str:
+    return number_format(round(value, step_digits), decimal_pos=step_digits, force_grouping=True)
+
+
+def price_tick(amount: float) -> str:
+    """No more digits than it has."""
+    return f"${tick(amount, _digits_of(amount))}"
+
+
+def seconds_tick(duration_ms: float) -> str:
+    return gettext("{n} s").format(n=tick(duration_ms / 1000, _digits_of(duration_ms / 1000)))
+
+
+def _digits_of(value: float) -> int:
+    exponent = Decimal(f"{value:.2g}").normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def seconds(duration_ms: float) -> str:

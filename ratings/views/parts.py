@@ -89,7 +89,7 @@ def over_time(request: TeamRequest, board: str) -> HttpResponse:
     asked = set(request.GET.getlist("show"))
     shown = [row for row in rated if str(row.subject_id) in asked][:MOST_LINES] or rated[:FIRST_LINES]
     history = history_of(found, rated)
-    lines = dict((row.subject_id, ratings) for row, ratings in history.lines)
+    lines = {row.subject_id: ratings for row, ratings in history.lines}
     spans = [
         [
             charts.Span(None, None, None)
@@ -144,7 +144,7 @@ def _scatter(rows: list[Row], measure: str) -> DrawnScatter:
         [(offer.value, charts.Span(offer.row.rating, offer.row.lower, offer.row.upper)) for offer in offers],
         [offer.efficient for offer in offers],
     )
-    said = wording.price if measure == "mean_cost_usd" else wording.seconds
+    said = wording.price_tick if measure == "mean_cost_usd" else wording.seconds_tick
     return DrawnScatter(
         chart,
         [(level.y, wording.number(level.value)) for level in chart.levels],
