@@ -84,3 +84,17 @@ def clustered(
     draws = rng.random(cluster.size)
     win, loss = draws < 1 / (1 + np.exp(0.3 - d)), draws > 1 / (1 + np.exp(-0.3 - d))
     return Comparisons(n, first, second, np.where(win, 0, np.where(loss, 1, 2)), None, cluster, rater)
+
+
+def quickstart_rounds() -> tuple[list[str], Comparisons, IntArray, IntArray]:
+    """Names, rated rounds, and characters of either answer of the published quickstart log."""
+    rounds = [json.loads(line) for line in shared_file("data/orq_quickstart/battles.jsonl").read_text().splitlines()]
+    rated = [row for row in rounds if row["winner"] != "inconclusive"]
+    names = sorted({name for row in rounds for name in (row["model_a"], row["model_b"])})
+    first = np.array([names.index(row["model_a"]) for row in rated])
+    second = np.array([names.index(row["model_b"]) for row in rated])
+    outcome = np.array(
+        [{row["model_a"]: 0, row["model_b"]: 1, "tie": 2}[row["winner"]] for row in rated], dtype=np.int64
+    )
+    characters = (np.array([len(row[side]) for row in rated]) for side in ("response_a", "response_b"))
+    return names, Comparisons(len(names), first, second, outcome), *characters
