@@ -98,6 +98,8 @@ class RatingRun(PublicModel):
     # Of the resamples.
     seed = models.PositiveBigIntegerField(default=0)
     resamples = models.PositiveIntegerField(default=0)
+    # Standard errors from a difference to its limits: with errors by sample that of Student's t.
+    quantile = models.FloatField(default=1.959963984540054)
     # How the intervals were made, whatever the board asked for.
     errors = models.CharField(max_length=10, choices=Leaderboard.Errors.choices, default=Leaderboard.Errors.FISHER)
     # Largest difference to the fit that started from the run before, in standard errors. Null where none was compared.

@@ -4,6 +4,7 @@ from ratings.dataset.evidence import Evidence, FineRow, Triple, evidence_of
 from ratings.dataset.figures import AnswerFigures, answer_figures
 from ratings.dataset.marks import LOOK_AGAIN, Marks, juries_to_look_at, last_step_of, marks_of, marks_of_boards
 from ratings.dataset.scope import candidates_of, decisions_of, juries_of, tournaments_of
+from ratings.dataset.style import StyleRow, style_rows
 
 __all__ = [
     "LOOK_AGAIN",
@@ -11,6 +12,7 @@ __all__ = [
     "Evidence",
     "FineRow",
     "Marks",
+    "StyleRow",
     "Triple",
     "answer_figures",
     "candidates_of",
@@ -21,5 +23,6 @@ __all__ = [
     "last_step_of",
     "marks_of",
     "marks_of_boards",
+    "style_rows",
     "tournaments_of",
 ]

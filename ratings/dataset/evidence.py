@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from arena.models import Decision, Sample, TrialRequest
 from ratings.dataset.scope import candidates_of, decisions_of, full_ids, juries_of, newest_of_lineages, tournaments_of
-from ratings.engine import PairCounts
+from ratings.engine import Comparisons, PairCounts, outcome_codes
 from ratings.models import Leaderboard
 
 # Subject id, subject id, outcome, count. The subject is a candidate or, on wider boards, a language model.
@@ -53,6 +54,21 @@ class Evidence:
 
     def pair_counts(self) -> PairCounts:
         return self.counts_of(self.triples)
+
+    def comparisons(self) -> Comparisons | None:
+        """With the sample of each; None where there are too many to read them apart."""
+        if self.fine is None:
+            return None
+        index = self.index
+        first, second, outcome, sample, count = zip(*self.fine, strict=True) if self.fine else ((),) * 5
+        return Comparisons(
+            len(index),
+            np.array([index[one] for one in first], dtype=np.int64),
+            np.array([index[one] for one in second], dtype=np.int64),
+            outcome_codes(outcome),
+            np.array(count, dtype=np.int64),
+            np.array(sample, dtype=np.int64),
+        )
 
     def counts_of(self, triples: Iterable[Triple]) -> PairCounts:
         index = self.index

@@ -11,7 +11,6 @@ import numpy as np
 from django.utils.translation import gettext
 
 from ratings.engine import from_display, win_share
-from ratings.engine.intervals import Z_95
 from ratings.models import Leaderboard, Rating, RatingRun
 from ratings.selectors import wording
 from ratings.selectors.rows import Row
@@ -165,7 +164,7 @@ def _comparison(run: RatingRun, one: Row, other: Row, meetings: Meetings) -> Com
         std_error = std_error_between(run, *ids)
         if one.stored.group_id == other.stored.group_id:
             if std_error is not None:
-                lower, upper = points - Z_95 * std_error, points + Z_95 * std_error
+                lower, upper = points - run.quantile * std_error, points + run.quantile * std_error
             if not run.eta_unbounded:
                 theta = from_display([points, 0.0])
                 expected = float(win_share(theta, run.eta, np.zeros(2, dtype=np.int64))[0])

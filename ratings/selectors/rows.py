@@ -81,12 +81,31 @@ class Row:
         return gettext("{first} to {last}").format(first=first, last=last)
 
     @property
+    def first_text(self) -> str:
+        """How often it came first in the resamples, where that is not plain from its place."""
+        share = self.stored.first_share
+        if share is None or share < 0.005 or self.places == "1":
+            return ""
+        return gettext("first in {share}").format(share=wording.resampled(share))
+
+    @property
+    def length_text(self) -> str:
+        adjusted = self.stored.length_adjusted
+        return "–" if adjusted is None else wording.number(adjusted)
+
+    @property
     def rating_text(self) -> str:
         return gettext("no number") if self.rating is None else wording.number(self.rating)
 
     @property
     def interval_text(self) -> str:
         return gettext("open") if self.rating is None else wording.limits(self.lower, self.upper)
+
+    @property
+    def rating_note(self) -> str:
+        """Where nothing but the prior keeps the number where it is."""
+        open_end = self.rating is not None and (self.lower is None or self.upper is None)
+        return gettext("held by the prior") if open_end and self.stored.held_by_prior else ""
 
     @property
     def win_share_text(self) -> str:
@@ -119,6 +138,10 @@ class Table:
 
     number: int
     rows: list[Row]
+
+    @property
+    def shows_length(self) -> bool:
+        return any(row.stored.length_adjusted is not None for row in self.rows)
 
     @property
     def tier(self) -> list[Row]:

@@ -15,9 +15,9 @@ from django.utils.translation import gettext, ngettext
 from arena.models import Judge, Tournament
 from ratings.dataset import Marks, juries_of
 from ratings.engine import from_display, win_share
-from ratings.engine.intervals import Z_95
 from ratings.models import Leaderboard, RatingRun
 from ratings.selectors import wording
+from ratings.selectors.findings import longer_wins
 from ratings.selectors.rows import Row, family_of
 
 # Under these a verdict may well turn with other prompts.
@@ -62,14 +62,14 @@ def verdict_of(
     if run is None or not tables:
         return Verdict(_nothing_yet(board, newest_converged=newest_converged, waiting=waiting), [])
     leader, second = tables[0][:2]
-    gap = gap_between(leader, second)
+    gap = gap_between(run, leader, second)
     sentences = [_order(leader, second, gap), _expectation(run, leader, second, gap), _basis(run)]
     sentence = format_html_join(" ", "{}", ((sentence,) for sentence in sentences if sentence))
     caveats = [*_caveats(board, run, tables, marks, newest_converged=newest_converged)]
     return Verdict(sentence, caveats, gap)
 
 
-def gap_between(leader: Row, second: Row) -> Gap | None:
+def gap_between(run: RatingRun, leader: Row, second: Row) -> Gap | None:
     if leader.rating is None or second.rating is None:
         return None
     points = leader.rating - second.rating
@@ -77,7 +77,11 @@ def gap_between(leader: Row, second: Row) -> Gap | None:
     # Within a group wins go round in a circle, which bounds every difference.
     if leader.stored.next_std_error is None or leader.stored.group_id != second.stored.group_id:
         return Gap(points, None, None, separated)
-    spread = Z_95 * leader.stored.next_std_error
+    found = run.separation
+    if found is not None and (found["leader"], found["runner_up"]) == (leader.subject_id, second.subject_id):
+        # The difference inside each resample.
+        return Gap(points, found["lower"], found["upper"], separated)
+    spread = run.quantile * leader.stored.next_std_error
     return Gap(points, points - spread, points + spread, separated)
 
 
@@ -187,6 +191,8 @@ def _caveats(
     if leader.upper is None and leader.stored.group_id == second.stored.group_id:
         yield gettext("No loss bounds {name} from above, so how far it is ahead is open.").format(name=name)
     yield from _families(board, tables, leader)
+    if longer := longer_wins(run):
+        yield longer
     yield from _without_result(marks)
     if run.samples < FEW_SAMPLES:
         yield gettext("{samples} are few: with other prompts the order may turn.").format(

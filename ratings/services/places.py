@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ratings.engine import Board, PairCounts, error_to_display, fit
+from ratings.engine import Board, PairCounts, difference_std_errors, error_to_display, sweep_drop
 from ratings.engine.arrays import BoolArray, FloatArray
 from ratings.engine.intervals import Z_95
-
-# Pairs for which a likelihood ratio is taken, a fit each; beyond, they count as not separated.
-SWEEPS_UP_TO = 2_000
-SWEEP_RIDGE = 1e-4
-# The drop of log-likelihood that six wins out of six against an equal make: the shortest sweep with p < 0.05.
-SIX_STRAIGHT_WINS = 6 * math.log(2) - 0.01
+from ratings.engine.ranks import SWEEP_DROP, SWEEPS_UP_TO
 
 
 def known(value: float | None) -> float | None:
@@ -32,6 +27,11 @@ class Places:
     rank_to: dict[int, int]
     next_std_error: dict[int, float | None]
     ahead_of_next: dict[int, bool]
+    # From resamples alone.
+    rank_lower: dict[int, int] = field(default_factory=dict)
+    rank_upper: dict[int, int] = field(default_factory=dict)
+    first_share: dict[int, float] = field(default_factory=dict)
+    tier: dict[int, int] = field(default_factory=dict)
 
 
 def places_of(board: Board, counts: PairCounts) -> Places:
@@ -40,7 +40,7 @@ def places_of(board: Board, counts: PairCounts) -> Places:
         grouped.setdefault(int(board.component[index]), []).append(index)
     components = sorted(grouped.values(), key=lambda group: (-len(group), -int(board.games[group].sum()), min(group)))
     places = Places(components, {}, {}, {}, {}, {}, {})
-    std_error = _difference_errors(board)
+    std_error = error_to_display(difference_std_errors(board.intervals))
     for number, group in enumerate(components):
         ahead = _separated(board, counts, group, std_error[np.ix_(group, group)])
         for position, index in enumerate(group):
@@ -48,43 +48,40 @@ def places_of(board: Board, counts: PairCounts) -> Places:
             places.rank[index] = position + 1
             places.rank_from[index] = 1 + int(ahead[:, position].sum())
             places.rank_to[index] = len(group) - int(ahead[position].sum())
+            if board.ranks is not None:
+                places.rank_lower[index] = int(board.ranks.rank_lower[index])
+                places.rank_upper[index] = int(board.ranks.rank_upper[index])
+                places.first_share[index] = float(board.ranks.first_share[index])
+                places.tier[index] = int(board.ranks.tier[index])
             if position + 1 < len(group):
                 places.next_std_error[index] = known(std_error[index, group[position + 1]])
                 places.ahead_of_next[index] = bool(ahead[position, position + 1])
     return places
 
 
-def _difference_errors(board: Board) -> FloatArray:
-    """Standard errors of all differences, in display points; NaN where one is not known."""
-    covariance = board.intervals.covariance
-    variances = np.diag(covariance)
-    with np.errstate(invalid="ignore"):
-        spread = variances[:, None] + variances[None, :] - 2 * covariance
-    errors: FloatArray = error_to_display(np.sqrt(np.maximum(spread, 0.0)))
-    return errors
-
-
 def _separated(board: Board, counts: PairCounts, group: list[int], std_error: FloatArray) -> BoolArray:
-    """Whether row is ahead of column: the 95 % interval of the difference lies above nought."""
+    """Whether row is ahead of column, in rank order of the group."""
+    inside = np.ix_(group, group)
+    if board.ranks is not None:
+        found: BoolArray = board.ranks.separated[inside]
+        return found
+    # Without resamples: the 95 % interval of the difference lies above nought.
     rating = board.rating[group]
     with np.errstate(invalid="ignore"):
         difference = rating[:, None] - rating[None, :]
-        ahead: BoolArray = difference - Z_95 * std_error > 0
+        ahead: BoolArray = difference - quantile_of(board) * std_error > 0
     # Where all results between two groups went one way the difference has no maximum, and its error at the
     # prior's is far too wide: somebody unbeaten in fifty matches would pass for level with everybody.
     strong = board.fit.groups[group]
     apart = np.argwhere((strong[:, None] != strong[None, :]) & np.triu(np.ones_like(ahead), 1))
     if 0 < len(apart) <= SWEEPS_UP_TO:
-        free = fit(counts, ridge=SWEEP_RIDGE).log_likelihood
         for row, column in apart.tolist():
             if difference[row, column] > 0:
-                drop = free - _log_likelihood_if_level(counts, group[row], group[column])
-                ahead[row, column] = drop > SIX_STRAIGHT_WINS
+                ahead[row, column] = sweep_drop(counts, group[row], group[column]) > SWEEP_DROP
     return ahead
 
 
-def _log_likelihood_if_level(counts: PairCounts, one: int, other: int) -> float:
-    """Of the results if the two were equally strong: a mass of ties between them holds them level."""
-    mass = 10_000 * counts.total
-    held = PairCounts.from_rows(counts.n_candidates, [*counts.rows(), (one, other, "tie", mass)])
-    return fit(held, ridge=SWEEP_RIDGE).log_likelihood + mass * math.log(2)
+def quantile_of(board: Board) -> float:
+    """Standard errors from a difference to its limits; the widest of the board, where they differ at all."""
+    finite = board.intervals.quantile[np.isfinite(board.intervals.quantile)]
+    return float(finite.max()) if finite.size else Z_95

@@ -20,9 +20,12 @@ from ratings import dataset
 from ratings.models import Leaderboard, Rating, RatingRun, StyleCoefficient
 from ratings.services import fitting
 from ratings.services.boards import Ties, boards_of_jury
+from ratings.services.style_pass import STYLE_UP_TO
 
 LEASE = dt.timedelta(minutes=2)
 DRIFT_ALLOWED = 0.5
+# Of a board's written runs, while matches are still open.
+STYLE_EVERY = 4
 logger = logging.getLogger(__name__)
 
 
@@ -144,7 +147,8 @@ def _refit(claim: _Claim, how: Refit) -> RatingRun | None:
     if (again and not lacks_style) or (newest is None and not evidence.triples):
         _release(claim, marks)
         return None
-    fitted = fitting.fitted(board, evidence, method, _warm_start(board, evidence), style=how.style)
+    start = _warm_start(board, evidence)
+    fitted = fitting.fitted(board, evidence, method, start, style=how.style or _style_due(evidence, marks, start))
     fitted.run.evidence_hash = digest
     _tell_drift(fitted.run)
     return fitted.run if _store(fitted, lambda: _release(claim, marks)) else None
@@ -169,10 +173,16 @@ def _warm_start(board: Leaderboard, evidence: dataset.Evidence) -> fitting.Start
     full = written == 0 or (every > 0 and written % every == 0)
     last = runs.filter(converged=True).order_by("-id").values_list("roster", "vector", "ties").first()
     if last is None:
-        return fitting.Start(None, full=True)
+        return fitting.Start(None, written, full=True)
     roster, vector, ties = last
     same = [row[0] for row in roster] == evidence.subject_ids and ties == board.ties
-    return fitting.Start(vector if same else None, full=full or not same)
+    return fitting.Start(vector if same else None, written, full=full or not same)
+
+
+def _style_due(evidence: dataset.Evidence, marks: dataset.Marks, start: fitting.Start) -> bool:
+    """With nothing left to play, and now and then while there is."""
+    few = sum(count for *_, count in evidence.triples) <= STYLE_UP_TO
+    return few and (not marks.open or start.full or start.number % STYLE_EVERY == 0)
 
 
 def _tell_drift(run: RatingRun) -> None:

@@ -33,6 +33,7 @@ class DrawnTable:
     chart: charts.IntervalChart
     # Places on the axis and what stands there.
     labels: list[tuple[str, str]]
+    shows_length: bool
 
 
 def _drawn(view: BoardView) -> list[DrawnTable]:
@@ -41,7 +42,8 @@ def _drawn(view: BoardView) -> list[DrawnTable]:
         spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
         chart = charts.interval_chart(spans)
         labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
-        drawn.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart, labels))
+        rows = list(zip(table.rows, chart.bars, strict=True))
+        drawn.append(DrawnTable(table.number, rows, chart, labels, table.shows_length))
     return drawn
 
 
