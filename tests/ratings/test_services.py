@@ -70,7 +70,9 @@ def test_what_a_run_stores() -> None:
 @pytest.mark.parametrize("ties", ["half_win", "rao_kupper"])
 @db
 def test_the_stored_triples_give_the_ratings_again_to_the_last_digit(ties: Any) -> None:
-    fitted(tournament([f"m{i}" for i in range(8)], simulated(8, 6)), ties)
+    played = tournament([f"m{i}" for i in range(8)], simulated(8, 6))
+    board = services.board_of_jury(played.tournament, played.jury, services.Method(ties=ties, errors="fisher"))
+    services.refit(board.pk)
     run = RatingRun.objects.get()
     index = {candidate: position for position, (candidate, _) in enumerate(run.roster)}
     rows = [(index[first], index[second], outcome, times) for first, second, outcome, times in run.triples]
