@@ -7,11 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Q
-
 from arena.models import CallStatus, Match, Trial
 from ratings.dataset.scope import tournaments_of
 from ratings.models import Leaderboard
+
+# Cost and duration of an answer.
+Figures = tuple[Decimal | None, float | None]
+AT_ONCE = 5_000
 
 
 @dataclass(frozen=True)
@@ -27,23 +29,29 @@ def answer_figures(board: Leaderboard, subjects: dict[int, int]) -> dict[int, An
     matches = Match.objects.filter(tournament__in=tournaments_of(board)).order_by()
     if board.category:
         matches = matches.filter(sample__category=board.category)
-    sides = [matches.values_list(side, f"{side}_trial").distinct() for side in ("first", "second")]
-    used = Q(pk__in=matches.values("first_trial")) | Q(pk__in=matches.values("second_trial"))
-    figures = {
-        trial: (cost_usd, duration_ms)
-        for trial, cost_usd, duration_ms in Trial.objects.filter(used, status=CallStatus.SUCCEEDED).values_list(
-            "pk", "cost_usd", "duration_ms"
-        )
+    used = {
+        (subjects.get(candidate, candidate), trial)
+        for side in ("first", "second")
+        for candidate, trial in matches.values_list(side, f"{side}_trial").distinct()
     }
-    answers: dict[int, dict[int, tuple[Decimal | None, float | None]]] = defaultdict(dict)
-    for side in sides:
-        for candidate, trial in side:
-            if trial in figures:
-                answers[subjects.get(candidate, candidate)][trial] = figures[trial]
-    return {subject: _figures(list(found.values())) for subject, found in answers.items()}
+    figures = _of_trials(sorted({trial for _, trial in used if trial is not None}))
+    answers: dict[int, list[Figures]] = defaultdict(list)
+    for subject, trial in used:
+        if trial in figures:
+            answers[subject].append(figures[trial])
+    return {subject: _figures(found) for subject, found in answers.items()}
 
 
-def _figures(answers: list[tuple[Decimal | None, float | None]]) -> AnswerFigures:
+def _of_trials(trials: list[int]) -> dict[int, Figures]:
+    """By a list of keys: with a million matches a database would look through all of them for each trial."""
+    found: dict[int, Figures] = {}
+    for start in range(0, len(trials), AT_ONCE):
+        rows = Trial.objects.filter(pk__in=trials[start : start + AT_ONCE], status=CallStatus.SUCCEEDED)
+        found |= {pk: (cost_usd, ms) for pk, cost_usd, ms in rows.values_list("pk", "cost_usd", "duration_ms")}
+    return found
+
+
+def _figures(answers: list[Figures]) -> AnswerFigures:
     costs = [cost for cost, _ in answers if cost is not None]
     durations = [duration for _, duration in answers if duration is not None]
     return AnswerFigures(

@@ -219,7 +219,7 @@ def test_ratings_over_time_are_one_point_a_fit(member: Client, played: Played) -
     played.decide([(0, 1, "first", 1)], step=2)
     services.refit_due_boards()
     page = text(member.get(part(played, "board-over-time"), {"show": [played.candidates[1].pk]}))
-    assert page.count("<circle") == 2
+    assert page.count("chart-point") == 2
     assert "The last 2 fits" in page
     rows = json.loads(text(member.get(part(played, "board-json", table="over-time"))))
     assert sorted({row["comparisons"] for row in rows}) == [31, 32]
@@ -227,7 +227,7 @@ def test_ratings_over_time_are_one_point_a_fit(member: Client, played: Played) -
 
 def test_categories_too_thin_are_listed(member: Client, played: Played) -> None:
     for sample in played.samples:
-        sample.category = "rare" if sample.position < 3 else "=usual"
+        sample.category = "rare" if sample.position < 6 else "=usual"
         sample.save()
     played.decide([(0, 1, "first", 1)], step=2)
     services.refit_due_boards()
@@ -266,7 +266,7 @@ def test_wide_boards_come_to_exist_when_first_opened(member: Client, played: Pla
     assert member.get(opener)["Location"] == first["Location"]
     board = Leaderboard.objects.exclude(scope="tournament").get()
     assert (board.scope, board.ties) == ("team", "rao_kupper")
-    assert "tournaments that this board reads" in text(member.get(first["Location"]))
+    assert "Their ratings follow within a minute" in text(member.get(first["Location"]))
     services.refit_due_boards()
     assert "of 2 tournaments" in text(member.get(first["Location"]))
     assert f"/boards/{board.public_id}/" in text(member.get(listing))
