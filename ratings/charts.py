@@ -153,7 +153,7 @@ def line_chart(series: Sequence[Sequence[Span]], *, height: int = 320) -> LineCh
     scale = Scale.around(values, wanted=5)
     length = max(len(spans) for spans in series)
     # Room on the left for the figures of the grid.
-    xs = [0.5] if length == 1 else [0.09 + 0.9 * place / (length - 1) for place in range(length)]
+    xs = [0.5] if length == 1 else [0.11 + 0.88 * place / (length - 1) for place in range(length)]
     levels = [Level(f"{_height(scale, tick, height):.1f}", tick) for tick in scale.ticks]
     lines = [_line(spans, xs, scale, height) for spans in series]
     return LineChart(height, levels, lines, [percentage(x) for x in xs])

@@ -76,12 +76,13 @@ class Evidence:
         return PairCounts.from_rows(len(index), rows)
 
 
-def evidence_of(board: Leaderboard, *, fine_up_to: int = FINE_UP_TO) -> Evidence:
+def evidence_of(board: Leaderboard, *, fine_up_to: int = FINE_UP_TO, at_most: int | None = None) -> Evidence:
+    """Everything a fit reads. `at_most` is a bound on the comparisons, where one is known already."""
     cutoff = timezone.now()
     juries = list(juries_of(board).values_list("pk", flat=True))
     decisions = decisions_of(board, juries)
     rows: list[FineRow] | None
-    rows, triples = _rows(decisions, fine_up_to)
+    rows, triples = _rows(decisions, few=_are_few(decisions, fine_up_to, at_most, board))
     repeats = _repeats(board, decisions) if board.is_wide else []
     # Read after the decisions, so that none of them names somebody unknown.
     roster, subjects, lineages = _roster(board)
@@ -107,9 +108,14 @@ def evidence_of(board: Leaderboard, *, fine_up_to: int = FINE_UP_TO) -> Evidence
     )
 
 
-def _rows(decisions: QuerySet[Decision], fine_up_to: int) -> tuple[list[FineRow] | None, list[Triple]]:
+def _are_few(decisions: QuerySet[Decision], fine_up_to: int, at_most: int | None, board: Leaderboard) -> bool:
+    if at_most is not None and (at_most <= fine_up_to or not board.category):
+        return at_most <= fine_up_to
+    return not decisions.order_by()[fine_up_to : fine_up_to + 1].exists()
+
+
+def _rows(decisions: QuerySet[Decision], *, few: bool) -> tuple[list[FineRow] | None, list[Triple]]:
     """Counts by pair and sample, or by pair alone where the former would be too many."""
-    few = not decisions.order_by()[fine_up_to : fine_up_to + 1].exists()
     columns = ("match__first", "match__second", "outcome")
     if few:
         fine = decisions.values_list(*columns, "match__sample").annotate(count=Count("id"))

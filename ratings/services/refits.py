@@ -138,7 +138,7 @@ def _refit(claim: _Claim, how: Refit) -> RatingRun | None:
     board = claim.board
     # Before the evidence: what is decided from here on makes the board due again.
     marks = _marks(board)
-    evidence = dataset.evidence_of(board)
+    evidence = dataset.evidence_of(board, at_most=marks.decided)
     method = fitting.method_of(board)
     digest = evidence_hash(evidence, method)
     newest = board.runs.order_by("-id").first()

@@ -228,6 +228,18 @@ def test_errors_by_sample_and_by_match() -> None:
     assert widths["auto"] != pytest.approx(widths["fisher"])
 
 
+def test_who_never_won_is_not_known_more_exactly_by_its_samples() -> None:
+    rows = [(0, 1, "first", 8), (1, 0, "first", 5), (0, 2, "first", 9), (1, 2, "first", 8)]
+    played = tournament(THREE, rows)
+    limits = {}
+    for errors in ("auto", "fisher"):
+        run = services.refit(services.board_of_jury(played.tournament, played.jury, services.Method(errors=errors)).pk)
+        assert run is not None
+        limits[errors] = run.ratings.get(candidate=played.candidates[2])
+    assert limits["auto"].ci_lower is None
+    assert (limits["auto"].ci_upper or 0) >= (limits["fisher"].ci_upper or 0) > 0
+
+
 def test_resamples_give_ranks_first_places_and_who_is_ahead() -> None:
     played = tournament(THREE, DECIDED)
     run = services.refit(services.leaderboard_for(played.tournament, played.jury).pk)
