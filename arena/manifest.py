@@ -28,7 +28,16 @@ FORMAT = "tiltyard.manifest"
 SCHEMA_VERSION = 1
 PACKAGES = ("django", "httpx", "numpy", "scipy")
 # Parameters by which vendors turn reasoning on or off.
-REASONING = ("reasoning", "reasoning_effort", "thinking", "thinking_config", "enable_thinking", "chat_template_kwargs")
+REASONING = (
+    "reasoning",
+    "reasoning_effort",
+    "thinking",
+    "output_config",
+    "thinkingConfig",
+    "thinking_config",
+    "enable_thinking",
+    "chat_template_kwargs",
+)
 VENDOR_DEFAULT = "vendor-default"
 
 

@@ -262,3 +262,77 @@ def _stairs(points: Sequence[tuple[float, float]]) -> str:
     for x, y in ordered[1:]:
         path += f" H{x:.1f} V{y:.1f}"
     return path
+
+
+# Lines over steps -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Reading:
+    """A value with its margin after one step."""
+
+    step: int
+    value: float
+    margin: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """In units of a plot of 100 by 100, which is stretched to whatever place there is."""
+
+    # Which of the series, from 1, in the order given.
+    series: int
+    line: str
+    # Empty where it is not drawn.
+    band: str
+    # A place on its own: the last reading, which is the only one after a single step.
+    end: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class ProgressChart:
+    curves: list[Curve]
+    # Places as percentages from the left and from the top.
+    steps: list[Tick]
+    values: list[Tick]
+
+
+MOST_BANDS = 3
+
+
+def progress_chart(series: Sequence[Sequence[Reading]], *, last_step: int) -> ProgressChart:
+    """A line for each series over steps, with a band for the first few; series without a reading have none.
+
+    The scale holds all values and the last margins: early margins are so wide that they would flatten the
+    lines, and are cut at the edge of the plot.
+    """
+    readings = [reading for line in series for reading in line]
+    if not readings:
+        return ProgressChart([], [], [])
+    ends = [line[-1] for line in series[:MOST_BANDS] if line]
+    bounds = [bound for end in ends for bound in (end.value - end.margin, end.value + end.margin)]
+    scale = Scale.around([*(reading.value for reading in readings), *bounds], wanted=4)
+    curves = [_curve(number, line, scale, last_step) for number, line in enumerate(series, start=1) if line]
+    step = max(1, round(nice_step(last_step - 1, 5)))
+    shown = [1, *range(step, last_step + 1, step)] if step > 1 else list(range(1, last_step + 1))
+    steps = [Tick(f"{_across(number, last_step):.2f}%", number) for number in shown]
+    return ProgressChart(curves, steps, [Tick(percentage(1 - scale.share(value)), value) for value in scale.ticks])
+
+
+def _across(step: int, last_step: int) -> float:
+    return 50.0 if last_step <= 1 else 100.0 * (step - 1) / (last_step - 1)
+
+
+def _curve(number: int, line: Sequence[Reading], scale: Scale, last_step: int) -> Curve:
+    def point(reading: Reading, value: float) -> str:
+        # Beyond the plot it may run on; the plot cuts it.
+        down = 100 * (1 - (value - scale.low) / (scale.high - scale.low))
+        return f"{_across(reading.step, last_step):.2f},{down:.2f}"
+
+    upper = [point(reading, reading.value + reading.margin) for reading in line]
+    lower = [point(reading, reading.value - reading.margin) for reading in reversed(line)]
+    last = point(line[-1], line[-1].value).split(",")
+    return Curve(
+        series=number,
+        line=" ".join(point(reading, reading.value) for reading in line),
+        band=" ".join([*upper, *lower]) if number <= MOST_BANDS else "",
+        end=(last[0], last[1]),
+    )

@@ -210,7 +210,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
     "socket_keepalive": True,
     "global_keyprefix": f"{LIMITS_PREFIX}:",
 }
-RECONCILE_SECONDS = env.integer("RECONCILE_SECONDS", 5, minimum=1)
+RECONCILE_SECONDS: float = env.integer("RECONCILE_SECONDS", 5, minimum=1)
 # Boards whose input changed are fitted again this often; a tournament's own after each of its steps besides.
 REFIT_INTERVAL_SECONDS = env.integer("REFIT_INTERVAL_SECONDS", 300, minimum=1)
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {

@@ -8,7 +8,9 @@
 - `bootstrap`, `ranks`: resampled fits; places, tiers, and whether two candidates are told apart.
 - `scale`: display points, expected win share.
 - `board`: `rate`, from comparisons to everything a board prints.
-- `pairing`, `draws`: which pairs meet on which samples, by hash of a seed.
+- `elo`, `glicko2`: ratings as folds over matches in turn, and over periods.
+- `pairing`, `draws`: which pairs meet on which samples, by hash of a seed; two strategies follow results.
+- `length`, `style`, `slices`, `anomaly`, `agreement`: what looks do, categories, the screen, agreement of judges.
 
 >>> from ratings.engine import FIRST, TIE, PairCounts, rate
 >>> board = rate(PairCounts.from_rows(2, [(0, 1, FIRST, 6), (1, 0, FIRST, 3), (0, 1, TIE, 1)]))
@@ -20,6 +22,21 @@ little more than NumPy. On small shared machines set OPENBLAS_NUM_THREADS=1: the
 waking BLAS threads for them costs more than they save.
 """
 
+from ratings.engine.agreement import (
+    Agreement,
+    Estimate,
+    RankAgreement,
+    Votes,
+    Wilson,
+    against_others,
+    agreement,
+    by_coding,
+    cohen,
+    landis_koch,
+    rank_agreement,
+    wilson,
+)
+from ratings.engine.anomaly import Screening, SessionVotes, screen
 from ratings.engine.board import Board, WithoutRater, rate, without_busiest_rater
 from ratings.engine.bootstrap import RESAMPLES, Bootstrap, bootstrap
 from ratings.engine.bradley_terry import BradleyTerryFit, default_ridge_for, fit
@@ -35,12 +52,17 @@ from ratings.engine.comparisons import (
     outcome_codes,
 )
 from ratings.engine.connectivity import Bounds, Connectivity, connectivity
-from ratings.engine.draws import seat, sub_seed
+from ratings.engine.draws import seat, step_seed, sub_seed
+from ratings.engine.elo import Elo, elo_pass
+from ratings.engine.glicko2 import Glicko2, glicko2_periods
 from ratings.engine.intervals import Errors, Intervals, difference_std_error, difference_std_errors, fisher
+from ratings.engine.length import LengthControl, LongerAnswer, length_control, longer_answer
 from ratings.engine.likelihood import TieModel, penalised_objective
 from ratings.engine.pairing import Outlook, Planned, pairs, remaining
 from ratings.engine.ranks import Ranks, Separation, ranks, separation, sweep_drop
 from ratings.engine.scale import error_to_display, from_display, to_display, win_share
+from ratings.engine.slices import Slice, slice_counts, slices
+from ratings.engine.style import StyleCoefficient, StyleFinding, StyleFit, style_fit
 
 __all__ = [
     "FIRST",
@@ -48,6 +70,7 @@ __all__ = [
     "RESAMPLES",
     "SECOND",
     "TIE",
+    "Agreement",
     "Board",
     "Bootstrap",
     "Bounds",
@@ -55,39 +78,69 @@ __all__ = [
     "ClusterCounts",
     "Comparisons",
     "Connectivity",
+    "Elo",
     "Errors",
+    "Estimate",
+    "Glicko2",
     "Intervals",
+    "LengthControl",
+    "LongerAnswer",
     "Outlook",
     "PairCounts",
     "Planned",
+    "RankAgreement",
     "Ranks",
+    "Screening",
     "Separation",
+    "SessionVotes",
+    "Slice",
+    "StyleCoefficient",
+    "StyleFinding",
+    "StyleFit",
     "TieModel",
+    "Votes",
+    "Wilson",
     "WithoutRater",
+    "against_others",
+    "agreement",
     "bootstrap",
+    "by_coding",
     "cluster_robust",
+    "cohen",
     "connectivity",
     "default_ridge_for",
     "difference_std_error",
     "difference_std_errors",
+    "elo_pass",
     "error_to_display",
     "fisher",
     "fit",
     "from_display",
+    "glicko2_periods",
     "label_codes",
+    "landis_koch",
+    "length_control",
+    "longer_answer",
     "outcome_codes",
     "pairs",
     "penalised_objective",
+    "rank_agreement",
     "ranks",
     "rate",
     "remaining",
     "robust",
+    "screen",
     "seat",
     "separation",
+    "slice_counts",
+    "slices",
+    "step_seed",
+    "style_fit",
     "sub_seed",
     "sweep_drop",
     "to_display",
     "two_way_robust",
+    "wilson",
     "win_share",
     "without_busiest_rater",
 ]

@@ -19,7 +19,7 @@ from ratings.engine.arrays import BoolArray, FloatArray, IntArray
 from ratings.engine.bradley_terry import fit
 from ratings.engine.comparisons import Comparisons
 from ratings.engine.covariates import JointLikelihood, joint_fit, minimise, taken
-from ratings.engine.scale import POINTS_PER_LOG_ODDS
+from ratings.engine.scale import POINTS_PER_LOG_ODDS, to_display
 
 RESAMPLES = 400
 MOST_WITHOUT_GAMMA = 0.05
@@ -109,6 +109,11 @@ class LengthControl:
     def identified(self) -> bool:
         """Whether coefficient and adjusted ratings may be shown."""
         return self.status == "identified"
+
+    @property
+    def rating(self) -> FloatArray:
+        """(n,) length-adjusted display points."""
+        return to_display(self.theta)
 
     @property
     def gap_points(self) -> FloatArray:

@@ -21,12 +21,12 @@ from ratings.engine.comparisons import Comparisons
 from ratings.engine.covariates import JointFit, joint_fit, taken
 from ratings.engine.intervals import Z_95, Intervals, fisher
 from ratings.engine.likelihood import TieModel
-from ratings.engine.scale import POINTS_PER_LOG_ODDS
+from ratings.engine.scale import POINTS_PER_LOG_ODDS, error_to_display, to_display
 
 STYLE_RIDGE = 0.05
 POSITION = "position"
 FEATURES = (POSITION, "verbosity", "formatting", "latency_ttft", "latency_duration")
-# A feature known for fewer rows than this would cost the fit more rows than it keeps.
+# A feature unknown in this share of the rows would cost the fit as many rows as it keeps.
 MOST_MISSING = 0.5
 # A standard deviation below this share of the largest difference is rounding.
 _ROUNDING = 1e-12
@@ -137,6 +137,32 @@ class StyleFit:
     missing: Mapping[str, int]
 
     @property
+    def rating(self) -> FloatArray:
+        """(n,) style-controlled display points, each component around 1000; NaN without comparisons."""
+        return np.where(self._isolated, math.nan, to_display(self.strengths.theta))
+
+    @property
+    def rating_std_error(self) -> FloatArray:
+        """(n,) in display points; NaN without comparisons."""
+        return np.where(self._isolated, math.nan, error_to_display(self.intervals.std_error))
+
+    @property
+    def ci_lower(self) -> FloatArray:
+        """(n,) in display points, infinite at an open end; NaN without comparisons."""
+        return np.where(self._isolated, math.nan, to_display(self.intervals.lower))
+
+    @property
+    def ci_upper(self) -> FloatArray:
+        """(n,) in display points, infinite at an open end; NaN without comparisons."""
+        return np.where(self._isolated, math.nan, to_display(self.intervals.upper))
+
+    @property
+    def _isolated(self) -> BoolArray:
+        components = self.plain.components
+        alone: BoolArray = np.bincount(components, minlength=1)[components] == 1
+        return alone
+
+    @property
     def gap_points(self) -> FloatArray:
         """(n,) display points that a candidate's rating loses at equal style; NaN where open."""
         with np.errstate(invalid="ignore"):
@@ -173,7 +199,7 @@ def style_fit(
     reference : int, optional
         Candidate pinned at 0; else each component sums to zero.
     most_missing : float
-        A feature unknown in more than this share of the comparisons is left out, instead of the comparisons.
+        A feature unknown in this share of the comparisons or more is left out, instead of the comparisons.
 
     Returns
     -------

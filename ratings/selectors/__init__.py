@@ -20,17 +20,20 @@ from ratings.selectors.parts import (
     offers_of,
     slices_of,
 )
+from ratings.selectors.progress import Course, Progress, progress_of
 from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict
 
 __all__ = [
     "BoardView",
     "Comparison",
+    "Course",
     "History",
     "Listed",
     "Matrix",
     "Meeting",
     "Offer",
+    "Progress",
     "Row",
     "Slice",
     "Table",
@@ -43,6 +46,7 @@ __all__ = [
     "method_text",
     "name_of_task_set",
     "offers_of",
+    "progress_of",
     "ratings_of",
     "runs_of",
     "slices_of",

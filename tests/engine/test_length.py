@@ -20,7 +20,7 @@ from ratings.engine.length import (
     longer_answer,
     normalised_difference,
 )
-from ratings.engine.scale import logistic, to_display
+from ratings.engine.scale import logistic
 from tests.engine.helpers import quickstart_rounds, shared_json
 
 
@@ -59,7 +59,7 @@ def test_published_coefficient(quickstart_control: LengthControl) -> None:
     assert quickstart_control.gamma == pytest.approx(published()["gamma"], abs=1e-4)
     assert quickstart_control.log_likelihood == pytest.approx(published()["log_likelihood"], abs=1e-5)
     # The reference stopped on its own gradient norm: its ratings are good to a few thousandths of a point.
-    np.testing.assert_allclose(to_display(quickstart_control.theta), [adjusted[name] for name in names], atol=0.02)
+    np.testing.assert_allclose(quickstart_control.rating, [adjusted[name] for name in names], atol=0.02)
 
 
 def test_plain_ratings_beside_the_adjusted_ones(quickstart_control: LengthControl) -> None:

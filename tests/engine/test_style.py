@@ -306,6 +306,12 @@ def test_an_isolated_candidate_has_the_priors_error_and_open_ends() -> None:
     assert fitted.intervals.std_error[4] == pytest.approx(STYLE_RIDGE**-0.5)
     assert fitted.intervals.open_below[4]
     assert fitted.intervals.open_above[4]
+    for shown in (fitted.rating, fitted.rating_std_error, fitted.ci_lower, fitted.ci_upper):
+        assert np.isnan(shown).tolist() == [False, False, False, False, True]
+    assert fitted.rating[:4].mean() == pytest.approx(1000)
+    half = 1.959963984540054 * fitted.rating_std_error[:4]
+    np.testing.assert_allclose(fitted.ci_upper[:4] - fitted.rating[:4], half)
+    np.testing.assert_allclose(fitted.rating[:4] - fitted.ci_lower[:4], half)
 
 
 def test_findings_follow_the_interval() -> None:
@@ -339,3 +345,17 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     rows = Comparisons(2, np.array([0, 1]), np.array([1, 0]), np.array([0, 0]))
     with pytest.raises(ValueError, match=message):
         style_fit(rows, {"verbosity": [1.0, 2.0]}, **options)
+
+
+def test_without_ties_eta_rests_on_its_floor() -> None:
+    rows, features, _ = planted(5, 300)
+    decisive = rows.outcome < 2
+    without = Comparisons(4, rows.first[decisive], rows.second[decisive], rows.outcome[decisive])
+    kept = {name: values[decisive] for name, values in features.items()}
+    fitted, half_win = style_fit(without, kept), style_fit(without, kept, ties="half_win")
+
+    assert fitted.problem is None
+    assert fitted.strengths.eta == pytest.approx(1e-4)
+    assert not fitted.strengths.eta_free
+    assert by_name(fitted) == pytest.approx(by_name(half_win), abs=1e-3)
+    np.testing.assert_allclose(fitted.intervals.std_error, half_win.intervals.std_error, rtol=1e-3)

@@ -43,6 +43,8 @@ def _run(side: Side) -> dict[str, object]:
 SAMPLES = {
     "ratings:board": UrlSample(_board),
     "ratings:board-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
+    "ratings:progress": UrlSample(_board),
+    "ratings:progress-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
     "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
     "ratings:board-list": UrlSample(_team),
     "ratings:board-open": UrlSample(_team),

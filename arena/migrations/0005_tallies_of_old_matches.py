@@ -38,7 +38,7 @@ def count(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0002_tallies'),
+        ('arena', '0004_tallies'),
     ]
 
     operations = [
