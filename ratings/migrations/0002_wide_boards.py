@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0003_tallies_of_old_matches'),
+        ('arena', '0004_tallies'),
         ('ratings', '0001_initial'),
     ]
 
