@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from arena.models import Decision, Sample, TrialRequest
+from arena.models import Decision, Match, Sample, TrialRequest
 from ratings.dataset.scope import candidates_of, decisions_of, full_ids, juries_of, newest_of_lineages, tournaments_of
 from ratings.engine import Comparisons, PairCounts, outcome_codes
 from ratings.models import Leaderboard
@@ -99,8 +99,8 @@ def evidence_of(board: Leaderboard, *, fine_up_to: int = FINE_UP_TO, at_most: in
         sorted(triples),
         rows,
         categories,
-        samples=_samples(decisions) if rows is None else len({row[3] for row in rows}),
-        tournaments=len(set(decisions.values_list("jury", flat=True).distinct())) if board.is_wide else 1,
+        samples=_samples(board, decisions) if rows is None else len({row[3] for row in rows}),
+        tournaments=_decided_tournaments(board) if board.is_wide else 1,
         repeated=len(repeats),
         subjects=subjects,
         lineages=lineages,
@@ -124,8 +124,21 @@ def _rows(decisions: QuerySet[Decision], *, few: bool) -> tuple[list[FineRow] | 
     return None, [(first, second, outcome, count) for first, second, outcome, count in grouped]
 
 
-def _samples(decisions: QuerySet[Decision]) -> int:
-    return decisions.order_by().values("match__sample").distinct().count()
+def _samples(board: Leaderboard, decisions: QuerySet[Decision]) -> int:
+    if board.jury is not None and not board.jury.primary:
+        return decisions.order_by().values("match__sample").distinct().count()
+    # A first jury decides every match that is decided, so the matches alone tell.
+    matches = Match.objects.decided().filter(tournament__in=tournaments_of(board)).order_by()
+    if board.category:
+        matches = matches.filter(sample__category=board.category)
+    return matches.values("sample").distinct().count()
+
+
+def _decided_tournaments(board: Leaderboard) -> int:
+    matches = Match.objects.decided().filter(tournament=OuterRef("pk"))
+    if board.category:
+        matches = matches.filter(sample__category=board.category)
+    return tournaments_of(board).filter(Exists(matches)).count()
 
 
 def _categories(board: Leaderboard) -> Iterable[tuple[int, str]]:
