@@ -110,6 +110,7 @@ def fill(comparisons: int, candidates: int) -> Any:
         Team,
         Tournament,
         Trial,
+        TrialRequest,
         User,
     )
 
@@ -132,7 +133,14 @@ def fill(comparisons: int, candidates: int) -> Any:
         LanguageModel(team=team, provider=provider, model_id=f"m{n}", fingerprint=f"f{n}") for n in range(candidates)
     )
     Candidate.objects.bulk_create(
-        Candidate(tournament=tournament, language_model=model, position=n, label=model.model_id, full_id=model.full_id)
+        Candidate(
+            tournament=tournament,
+            language_model=model,
+            position=n,
+            label=model.model_id,
+            full_id=model.full_id,
+            snapshot={"fingerprint": model.fingerprint},
+        )
         for n, model in enumerate(models)
     )
     Trial.objects.bulk_create(
@@ -150,6 +158,10 @@ def fill(comparisons: int, candidates: int) -> Any:
             for model in models
             for sample in samples
         ),
+        batch_size=5000,
+    )
+    TrialRequest.objects.bulk_create(
+        (TrialRequest(tournament=tournament, trial_id=trial) for trial in Trial.objects.values_list("pk", flat=True)),
         batch_size=5000,
     )
     jury = Jury.objects.create(tournament=tournament, protocol=AUDITED.to_json(), status="finished")

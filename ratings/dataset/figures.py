@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 
-from arena.models import CallStatus, Match, Trial
+from arena.models import CallStatus, Candidate, Match, Trial, TrialRequest
 from ratings.dataset.scope import tournaments_of
 from ratings.models import Leaderboard
 
@@ -26,20 +26,48 @@ class AnswerFigures:
 
 def answer_figures(board: Leaderboard, subjects: dict[int, int]) -> dict[int, AnswerFigures]:
     """Cost and speed of the answers that the matches used, by subject; an answer counts once, however often met."""
-    matches = Match.objects.filter(tournament__in=tournaments_of(board)).order_by()
-    if board.category:
-        matches = matches.filter(sample__category=board.category)
-    used = {
-        (subjects.get(candidate, candidate), trial)
-        for side in ("first", "second")
-        for candidate, trial in matches.values_list(side, f"{side}_trial").distinct()
-    }
-    figures = _of_trials(sorted({trial for _, trial in used if trial is not None}))
+    tournaments = set(tournaments_of(board).values_list("pk", flat=True))
+    requests = TrialRequest.objects.filter(tournament__in=tournaments).order_by()
+    # What a tournament asked for is what its matches use, and far fewer rows. Imports ask for nothing.
+    asked = set() if board.category else set(requests.values_list("tournament", flat=True).distinct())
+    used = _requested(asked) | _of_matches(board, tournaments - asked)
+    used = {(subjects.get(candidate, candidate), trial) for candidate, trial in used}
+    figures = _of_trials(sorted({trial for _, trial in used}))
     answers: dict[int, list[Figures]] = defaultdict(list)
     for subject, trial in used:
         if trial in figures:
             answers[subject].append(figures[trial])
     return {subject: _figures(found) for subject, found in answers.items()}
+
+
+# Candidate and trial.
+Used = set[tuple[int, int]]
+
+
+def _requested(tournaments: set[int]) -> Used:
+    # A later version may be asked the same thing as an earlier one, and share its answers: the fingerprint tells.
+    candidates: dict[tuple[int, str], int] = {}
+    rows = Candidate.objects.filter(tournament__in=tournaments).values_list("pk", "tournament", "snapshot")
+    for candidate, tournament, snapshot in rows:
+        candidates[tournament, snapshot.get("fingerprint", "")] = candidate
+    requests = TrialRequest.objects.filter(tournament__in=tournaments).order_by()
+    return {
+        (candidates[tournament, fingerprint], trial)
+        for tournament, trial, fingerprint in requests.values_list("tournament", "trial", "trial__fingerprint")
+        if (tournament, fingerprint) in candidates
+    }
+
+
+def _of_matches(board: Leaderboard, tournaments: set[int]) -> Used:
+    matches = Match.objects.filter(tournament__in=tournaments).order_by()
+    if board.category:
+        matches = matches.filter(sample__category=board.category)
+    return {
+        (candidate, trial)
+        for side in ("first", "second")
+        for candidate, trial in matches.values_list(side, f"{side}_trial").distinct()
+        if trial is not None
+    }
 
 
 def _of_trials(trials: list[int]) -> dict[int, Figures]:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from arena.models import AuditLog, Candidate, Decision, Match
+from arena.models import AuditLog, Candidate, Decision, Match, TrialRequest
 from arena.signals import step_finished
 from ratings import dataset, services
 from ratings.engine import PairCounts, rate
@@ -399,3 +399,17 @@ def test_answers_of_unknown_cost_are_not_free() -> None:
     assert [row.mean_cost_usd for row in rows][1] is None
     assert [row.priced_answers > 0 for row in rows] == [True, False, True]
     assert rows[1].answers > 0
+
+
+@db
+def test_answers_that_were_asked_for_count_like_those_of_the_matches() -> None:
+    played = tournament(THREE, DECIDED, costs=["0.002", None, "0.004"])
+    board = board_of(played)
+    by_matches = dataset.answer_figures(board, {})
+    for candidate in played.candidates:
+        candidate.snapshot["fingerprint"] = candidate.language_model.fingerprint
+        candidate.save()
+    used = {trial for pair in Match.objects.values_list("first_trial", "second_trial") for trial in pair if trial}
+    TrialRequest.objects.bulk_create(TrialRequest(tournament=played.tournament, trial_id=trial) for trial in used)
+    assert dataset.answer_figures(board, {}) == by_matches
+    assert by_matches[played.candidates[1].pk].mean_cost_usd is None
