@@ -53,7 +53,7 @@ from arena.models import (
     User,
     Verdict,
 )
-from arena.services import audit
+from arena.services import audit, tallies
 from arena.services.task_set_files import upload_limits
 from arena.services.task_set_spool import SEARCH_CHARACTERS, text_of
 from arena.services.tournaments import snapshot_of
@@ -205,6 +205,7 @@ class _Importer:
         self._store_trials()
         self._store_steps()
         self._store_matches(protocol)
+        tallies.recount(self.jury)
         audit.record(
             team=self.team,
             actor=self.actor,

@@ -195,9 +195,7 @@ def test_sizes_are_read_without_texts(team: Team) -> None:
     assert second.note_bytes == 0
 
 
-def test_a_large_plan_asks_few_questions(
-    team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_a_large_plan_asks_few_questions(team: Team, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     host = make_provider(team)
     models = [make_model(host, f"m-{n}", priced=False) for n in range(42)]
     task_set = make_task_set(team, 5_000, categories=[f"c{n}" for n in range(8)])
