@@ -180,10 +180,10 @@ def _matches(tournament: int, step: int, jury: int, comparisons: int) -> None:
             cursor.execute("SET session_replication_role = replica")
         cursor.execute(
             """
-            INSERT INTO arena_match (public_id, created_at, sequence, status, forced_tie, imported, decided_at,
-                                     first_id, second_id, sample_id, step_id, tournament_id,
+            INSERT INTO arena_match (public_id, created_at, sequence, status, forced_tie, imported, recorded,
+                                     decided_at, first_id, second_id, sample_id, step_id, tournament_id,
                                      first_trial_id, second_trial_id)
-            SELECT 'b' || row_number() OVER (), CURRENT_TIMESTAMP, row_number() OVER (), 'decided', false, false,
+            SELECT 'b' || row_number() OVER (), CURRENT_TIMESTAMP, row_number() OVER (), 'decided', false, false, '{}',
                    CURRENT_TIMESTAMP, one.id, other.id, sample.id, %s, %s, first_trial.id, second_trial.id
             FROM arena_candidate one
             JOIN arena_candidate other ON other.id > one.id
