@@ -178,6 +178,8 @@ def _matches(tournament: int, step: int, jury: int, comparisons: int) -> None:
         if connection.vendor == "postgresql":
             # Six foreign keys of each of a million rows would be checked for minutes.
             cursor.execute("SET session_replication_role = replica")
+        # Without it SQLite looks for the trials of each match among all of a model's.
+        cursor.execute("ANALYZE")
         cursor.execute(
             """
             INSERT INTO arena_match (public_id, created_at, sequence, status, forced_tie, imported, recorded,
