@@ -212,6 +212,8 @@ def _matches(tournament: int, step: int, jury: int, comparisons: int) -> None:
         )
         if connection.vendor == "postgresql":
             cursor.execute("SET session_replication_role = DEFAULT")
+            # What the server does by itself in the minutes after so many new rows.
+            cursor.execute("VACUUM")
         cursor.execute("ANALYZE")
 
 

@@ -44,10 +44,7 @@ def drawn_tables(view: BoardView) -> list[DrawnTable]:
         chart = charts.interval_chart(spans)
         labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
         bars = {row.subject_id: bar for row, bar in zip(table.rows, _bars(chart), strict=True)}
-        tiers = [
-            DrawnTier(tier.title, [(row, bars[row.subject_id]) for row in tier.rows])
-            for tier in table.tiers
-        ]
+        tiers = [DrawnTier(tier.title, [(row, bars[row.subject_id]) for row in tier.rows]) for tier in table.tiers]
         drawn.append(DrawnTable(table.number, tiers, labels, table.shows_length, table.shows_style))
     return drawn
 

@@ -74,14 +74,17 @@ class Row:
 
     @property
     def places(self) -> str:
-        """Places that the intervals of the differences leave open, such as "1 to 3"."""
-        first, last = self.stored.rank_from, self.stored.rank_to
+        """The interval of its rank, such as "1 to 3".
+
+        That of the resamples. Without them the places that the differences leave open; so also where these leave
+        one alone, and where all results between two groups went one way, which resamples cannot but repeat.
+        """
+        stored = self.stored
+        first, last = stored.rank_lower, stored.rank_upper
+        if first is None or last is None or stored.held_by_prior or stored.rank_from == stored.rank_to:
+            first, last = stored.rank_from, stored.rank_to
         if first is None or last is None:
             return "–"
-        return self._rank_between(first, last)
-
-    @staticmethod
-    def _rank_between(first: int, last: int) -> str:
         return str(first) if first == last else gettext("{first} to {last}").format(first=first, last=last)
 
     @property
@@ -93,17 +96,9 @@ class Row:
     def first_text(self) -> str:
         """How often it came first in the resamples, where that is not plain from its place."""
         share = self.stored.first_share
-        if share is None or share < 0.005 or self.leads:
+        if share is None or share < 0.01 or self.leads:
             return ""
         return gettext("first in {share}").format(share=wording.resampled(share))
-
-    @property
-    def rank_text(self) -> str:
-        """The 95 % interval of its rank over resamples, where that is narrower than the places left open."""
-        low, high = self.stored.rank_lower, self.stored.rank_upper
-        if low is None or high is None or (low, high) == (self.stored.rank_from, self.stored.rank_to):
-            return ""
-        return self._rank_between(low, high)
 
     @property
     def length_text(self) -> str:
