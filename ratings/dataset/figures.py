@@ -57,9 +57,9 @@ def _requested(tournaments: set[int]) -> tuple[Used, dict[int, Figures]]:
     used: Used = set()
     figures: dict[int, Figures] = {}
     for tournament, trial, fingerprint, status, cost_usd, duration_ms in requests.values_list(*columns):
-        candidate = candidates.get((tournament, fingerprint))
-        if candidate is not None:
-            used.add((candidate, trial))
+        asked = candidates.get((tournament, fingerprint))
+        if asked is not None:
+            used.add((asked, trial))
             if status == CallStatus.SUCCEEDED:
                 figures[trial] = (cost_usd, duration_ms)
     return used, figures
