@@ -6,13 +6,14 @@ from arena.models.language_models import LanguageModel, Price, Provider
 from arena.models.rendered import RenderedText
 from arena.models.task_sets import Attachment, Sample, SampleAttachment, TaskSet, UploadDraft
 from arena.models.teams import ROLE_ORDER, Invitation, LoginLink, Membership, Role, Team, User
-from arena.models.tournaments import Candidate, Match, Step, Tournament, Trial, TrialRequest
+from arena.models.tournaments import BenchProbe, Candidate, Match, Step, Tournament, Trial, TrialRequest
 
 __all__ = [
     "ROLE_ORDER",
     "Attachment",
     "AuditLog",
     "Ballot",
+    "BenchProbe",
     "Call",
     "CallStatus",
     "Candidate",

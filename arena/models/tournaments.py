@@ -35,6 +35,8 @@ class Tournament(PublicModel):
 
     class Pairing(models.TextChoices):
         ROUND_ROBIN = "round_robin", _("round robin")
+        GLICKO2 = "glicko2", _("by uncertainty (Glicko-2)")
+        ELO = "elo", _("by rating (Elo)")
         RANDOM = "random", _("random")
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="tournaments")
@@ -75,6 +77,11 @@ class Tournament(PublicModel):
     def is_active(self) -> bool:
         return self.status in {self.Status.RUNNING, self.Status.PAUSED}
 
+    @property
+    def follows_results(self) -> bool:
+        """Planned step by step from results, instead of as a whole."""
+        return self.pairing in {self.Pairing.GLICKO2, self.Pairing.ELO}
+
 
 class Candidate(models.Model):
     """A language model entered in a tournament. The snapshot pins what it was, whatever the live settings become."""
@@ -86,7 +93,15 @@ class Candidate(models.Model):
     label = models.CharField(max_length=420)
     full_id = models.CharField(max_length=420)
     snapshot = models.JSONField(default=dict)
+    # Whether it sits out now; seen as soon as its third answer in a row failed.
     benched = models.BooleanField(default=False)
+    # How it stood at the end of the last complete step, from where the matches of open steps are counted on:
+    # failed answers in a row; whether it answered anything yet; the match after which it sits out, and the
+    # step with which it comes back.
+    failed_in_row = models.PositiveSmallIntegerField(default=0)
+    has_answered = models.BooleanField(default=False)
+    benched_after = models.PositiveIntegerField(null=True)
+    back_in_step = models.PositiveIntegerField(null=True)
 
     class Meta:
         ordering = ["position"]
@@ -192,6 +207,20 @@ class TrialRequest(models.Model):
         return f"trial {self.trial_id} for tournament {self.tournament_id}"
 
 
+class BenchProbe(models.Model):
+    """One answer that a benched candidate is asked for in a step, in place of matches."""
+
+    step = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="probes")
+    candidate = models.ForeignKey(Candidate, on_delete=models.CASCADE, related_name="probes")
+    trial = models.ForeignKey(Trial, on_delete=models.PROTECT, related_name="probes")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "candidate"], name="probe_once_a_step")]
+
+    def __str__(self) -> str:
+        return f"probe of {self.candidate_id} in {self.step_id}"
+
+
 class MatchQuerySet(models.QuerySet["Match"]):
     def decided(self) -> MatchQuerySet:
         return self.filter(status=Match.Status.DECIDED)
@@ -204,7 +233,10 @@ class MatchQuerySet(models.QuerySet["Match"]):
 
 
 class Match(PublicModel):
-    """waiting for its trials -> judging -> decided | inconclusive; void after a skip; withdrawn by a stop."""
+    """waiting for its trials -> judging -> decided | inconclusive; void after a skip.
+
+    Withdrawn by a stop, or while a side is benched; the latter may be waiting again when it comes back.
+    """
 
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")

@@ -35,6 +35,11 @@ def sub_seed(seed: int, extension: int) -> int:
     return seed if extension == 0 else draw(seed, "extension", extension) >> 1
 
 
+def step_seed(seed: int, number: int) -> int:
+    """Seed of one step, where each is planned from what the steps before it came to."""
+    return draw(seed, "step", number) >> 1
+
+
 def seat(seed: int, sequence: int) -> bool:
     """Whether the first candidate of a match takes seat A, where it is judged in one order only.
 

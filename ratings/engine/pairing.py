@@ -2,8 +2,11 @@
 
 A schedule is made in two parts. A *strategy* orders pairs: it sees a `Pool` (pairs with samples left, how
 often each met, ratings so far) and returns the pairs wanted. Then every chosen pair draws its sample. Both
-depend only on the seed and on the matches there are already, so a schedule can be continued after a raised
-limit or an added candidate.
+depend only on the seed, on the matches there are already, and, where a strategy follows results, on the
+`Outlook`; so a schedule can be continued after a raised limit or an added candidate.
+
+``round_robin`` and ``random`` look at no result and can be planned as a whole. ``glicko2`` and ``elo`` follow
+results: they are planned step by step, each from what earlier steps came to (`FOLLOWING`).
 
 Samples of a pair are drawn without replacement. First comes balance over categories within the pair, then
 coverage: the sample used least in the whole schedule, so that all samples get used early. Sharing samples
@@ -22,10 +25,29 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ratings.engine.arrays import IntArray
-from ratings.engine.draws import draw, mixed, seat, shuffled, sub_seed
+from ratings.engine import elo as elo_ratings
+from ratings.engine import glicko2 as glicko2_ratings
+from ratings.engine.arrays import BoolArray, FloatArray, IntArray
+from ratings.engine.draws import draw, mixed, seat, shuffled, step_seed, sub_seed
 
-__all__ = ["STRATEGIES", "Outlook", "Planned", "Pool", "Strategy", "pairs", "remaining", "seat", "sub_seed"]
+__all__ = [
+    "FOLLOWING",
+    "STRATEGIES",
+    "Outlook",
+    "Planned",
+    "Pool",
+    "Strategy",
+    "pairs",
+    "remaining",
+    "seat",
+    "step_seed",
+    "sub_seed",
+]
+
+# A pair of so many last matches is not chosen again while there are others.
+LAST_MATCHES = 20
+# The share of matches with the baseline under `elo`, where none is given.
+ELO_BASELINE_WEIGHT = 0.6
 
 Pair = tuple[int, int]
 
@@ -40,19 +62,23 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class Outlook:
-    """What rating-based strategies know.
+    """What strategies that follow results know.
 
     Attributes
     ----------
     ratings, deviations : mapping of candidate to float
-        On the scale of the strategy's own rating system.
+        In points of the strategy's own rating system; who is missing stands at its start.
     recent : sequence of pairs
-        Latest last.
+        The last matches planned, latest last.
+    pending : sequence of pairs
+        Matches planned whose results are not in the ratings yet; `glicko2` expects them to narrow the
+        deviations.
     """
 
     ratings: Mapping[int, float] = field(default_factory=dict)
     deviations: Mapping[int, float] = field(default_factory=dict)
     recent: Sequence[Pair] = ()
+    pending: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +147,141 @@ def random(pool: Pool, wanted: int, seed: int) -> list[Pair]:
     return chosen
 
 
-STRATEGIES: dict[str, Strategy] = {"round_robin": round_robin, "random": random}
+class _Chooser:
+    """Chooses one pair after another by a score that each choice may change.
+
+    Pairs of the last matches and candidates that play in this step already are avoided. When nothing else is
+    left a new round begins, in which everybody may play again; when that is not enough either, recent pairs
+    return.
+    """
+
+    def __init__(
+        self, roster: tuple[int, ...], ledger: _Ledger, view: Outlook, seed: int, baseline: int | None
+    ) -> None:
+        n = len(roster)
+        self.roster, self.place = roster, {candidate: place for place, candidate in enumerate(roster)}
+        self.met: IntArray = np.zeros((n, n), dtype=np.int64)
+        for first, second in combinations(range(n), 2):
+            times = ledger.met[roster[first], roster[second]]
+            self.met[first, second] = self.met[second, first] = times
+        self.left: IntArray = ledger.n_samples - self.met
+        self.upper: BoolArray = np.triu(np.ones((n, n), dtype=np.bool_), 1)
+        self.used: BoolArray = np.zeros(n, dtype=np.bool_)
+        self.recent = list(view.recent[-LAST_MATCHES:])
+        self.seed, self.n_chosen = seed, 0
+        self.baseline = None if baseline is None else self.place[baseline]
+        # The pairs with the baseline.
+        self.star: BoolArray = np.zeros((n, n), dtype=np.bool_)
+        if self.baseline is not None:
+            self.star[self.baseline, :] = self.star[:, self.baseline] = True
+
+    def score(self) -> FloatArray:
+        """Of every pair, the higher the better; equal ones are drawn among."""
+        raise NotImplementedError
+
+    def added(self, first: int, second: int) -> None:
+        """Told of each choice."""
+
+    def choose(self, kind: BoolArray) -> Pair | None:
+        """The best pair of these, or None where all of them are exhausted."""
+        eligible = kind & self.upper & (self.left > 0)
+        if not eligible.any():
+            return None
+        fresh = eligible.copy()
+        for pair in self.recent[-LAST_MATCHES:]:
+            if pair[0] in self.place and pair[1] in self.place:
+                fresh[self.place[pair[0]], self.place[pair[1]]] = False
+        idle = ~self.used
+        rested = fresh & idle[:, None] & idle[None, :]
+        if not rested.any():
+            self.used[:] = False
+            rested = fresh if fresh.any() else eligible
+        return self._take(self._best(rested, self.score()))
+
+    def _best(self, among: BoolArray, score: FloatArray) -> tuple[int, int]:
+        # Rounded, so that equal candidates are equal on every platform, and the draw decides.
+        rounded = np.where(among, np.round(score, 9), -np.inf)
+        best = np.flatnonzero(rounded == rounded.max())
+        chance = mixed(draw(self.seed, "pair", self.n_chosen), best)
+        return divmod(int(best[np.argmin(chance)]), len(self.roster))
+
+    def _take(self, places: tuple[int, int]) -> Pair:
+        first, second = places
+        for row, column in (places, places[::-1]):
+            self.met[row, column] += 1
+            self.left[row, column] -= 1
+        # The baseline plays as often as its share says.
+        self.used[[place for place in places if place != self.baseline]] = True
+        self.added(first, second)
+        self.n_chosen += 1
+        pair = self.roster[first], self.roster[second]
+        self.recent.append(pair)
+        return pair
+
+
+class _ByVariance(_Chooser):
+    """Glicko-2: the pair whose match is expected to take most off the variance of the two ratings.
+
+    With the information ``I = g(phi_opponent)**2 E (1 - E)`` of one match the variance of a rating falls from
+    ``phi**2`` to ``phi**2 / (1 + phi**2 I)``. Each choice is taken as played: the next one sees the variances
+    that are expected after it.
+    """
+
+    def __init__(
+        self, roster: tuple[int, ...], ledger: _Ledger, view: Outlook, seed: int, baseline: int | None
+    ) -> None:
+        super().__init__(roster, ledger, view, seed, baseline)
+        start, scale = glicko2_ratings.START, glicko2_ratings.SCALE
+        self.ratings = np.array([(view.ratings.get(one, start) - start) / scale for one in roster])
+        deviations = [view.deviations.get(one, glicko2_ratings.START_DEVIATION) / scale for one in roster]
+        self.variance: FloatArray = np.array(deviations) ** 2
+        for first, second in view.pending:
+            if first in self.place and second in self.place:
+                self.added(self.place[first], self.place[second])
+
+    def _information(self) -> FloatArray:
+        """Row: whose rating it informs; column: the opponent."""
+        g = glicko2_ratings.weight(np.sqrt(self.variance))[None, :]
+        gap = self.ratings[:, None] - self.ratings[None, :]
+        expected = 1.0 / (1.0 + np.exp(np.clip(-g * gap, -700.0, 700.0)))
+        return np.asarray(g * g * expected * (1.0 - expected))
+
+    def score(self) -> FloatArray:
+        information, variance = self._information(), self.variance[:, None]
+        gain = variance**2 * information / (1.0 + variance * information)
+        return np.asarray(gain + gain.T)
+
+    def added(self, first: int, second: int) -> None:
+        information = self._information()
+        for own, other in ((first, second), (second, first)):
+            self.variance[own] /= 1.0 + self.variance[own] * information[own, other]
+
+
+class _ByRating(_Chooser):
+    """Elo: the baseline meets whoever has played least; of the others the closest ratings meet."""
+
+    def __init__(
+        self, roster: tuple[int, ...], ledger: _Ledger, view: Outlook, seed: int, baseline: int | None
+    ) -> None:
+        super().__init__(roster, ledger, view, seed, baseline)
+        self.ratings = np.array([view.ratings.get(one, elo_ratings.START) for one in roster])
+
+    def score(self) -> FloatArray:
+        return np.asarray(-np.abs(self.ratings[:, None] - self.ratings[None, :]))
+
+    def choose(self, kind: BoolArray) -> Pair | None:
+        eligible = kind & self.upper & (self.left > 0)
+        if self.baseline is None or not eligible.any() or (eligible & ~self.star).any():
+            return super().choose(kind)
+        games = self.met.sum(axis=1).astype(np.float64)
+        is_baseline = np.arange(games.size)[:, None] == self.baseline
+        # Of each pair the games of the one that is not the baseline count.
+        return self._take(self._best(eligible, -np.where(is_baseline, games[None, :], games[:, None])))
+
+
+FIXED: dict[str, Strategy] = {"round_robin": round_robin, "random": random}
+FOLLOWING: dict[str, type[_Chooser]] = {"glicko2": _ByVariance, "elo": _ByRating}
+STRATEGIES = (*FIXED, *FOLLOWING)
 
 
 def pairs(
@@ -141,7 +301,7 @@ def pairs(
     Parameters
     ----------
     strategy : str
-        A key of `STRATEGIES`.
+        One of `STRATEGIES`.
     candidates : collection of int
         Those that may play now; order does not matter.
     categories : sequence
@@ -149,8 +309,9 @@ def pairs(
     max_matches : int
         Upper bound on the matches planned by this call, not counting ``already``.
     seed : int
-        For an extension its own, see `sub_seed`; with the same seed the result continues the former
-        schedule exactly.
+        For an extension its own, see `sub_seed`; with the same seed `round_robin` and `random` continue the
+        former schedule exactly. Strategies that follow results take one of their own for each step, see
+        `step_seed`.
     already : collection of (int, int, int)
         Matches planned before, whatever became of them, in any order. They may involve other candidates.
     baseline : int, optional
@@ -158,8 +319,9 @@ def pairs(
     baseline_weight : float, optional
         Share of all matches, earlier ones included, that involve the baseline: 0 to 1. While both kinds of
         pair have samples left the share is kept to within one match; then the other kind fills the
-        schedule.
+        schedule. With `elo` a baseline has 0.6 where none is given.
     outlook : Outlook, optional
+        What earlier results say; only strategies of `FOLLOWING` look at it.
 
     Returns
     -------
@@ -177,10 +339,14 @@ def pairs(
     ledger = _Ledger(categories, seed, already)
     every = list(combinations(roster, 2))
     view = outlook or Outlook()
+    if strategy in FOLLOWING:
+        weight = ELO_BASELINE_WEIGHT if baseline_weight is None and strategy == "elo" else baseline_weight
+        share = None if baseline is None or weight is None or baseline not in roster else (baseline, weight)
+        return [ledger.assign(pair) for pair in _followed(strategy, ledger, roster, max_matches, seed, share, view)]
 
     def select(kind: str, eligible: list[Pair]) -> list[Pair]:
         pool = ledger.pool(roster, kind, eligible, view)
-        return STRATEGIES[strategy](pool, max_matches, seed) if max_matches and pool.left else []
+        return FIXED[strategy](pool, max_matches, seed) if max_matches and pool.left else []
 
     if baseline is None or baseline_weight is None:
         order = select("all", every)
@@ -190,6 +356,36 @@ def pairs(
         played = sum(baseline in match[:2] for match in ledger.taken)
         order = _interleave(star, rest, max_matches, baseline_weight, played, len(ledger.taken))
     return [ledger.assign(pair) for pair in order]
+
+
+def _followed(
+    strategy: str,
+    ledger: _Ledger,
+    roster: tuple[int, ...],
+    wanted: int,
+    seed: int,
+    baseline: tuple[int, float] | None,
+    view: Outlook,
+) -> list[Pair]:
+    """Pair by pair; with a baseline each slot is first offered to the kind of pair that is due."""
+    chooser = FOLLOWING[strategy](roster, ledger, view, seed, baseline[0] if baseline else None)
+    every: BoolArray = np.ones((len(roster), len(roster)), dtype=np.bool_)
+    star = chooser.star
+    played = sum(baseline is not None and baseline[0] in match[:2] for match in ledger.taken)
+    total = len(ledger.taken)
+    chosen: list[Pair] = []
+    while len(chosen) < wanted:
+        if baseline is None:
+            pair = chooser.choose(every)
+        else:
+            due = played < baseline[1] * (total + len(chosen) + 1)
+            kinds = (star, ~star) if due else (~star, star)
+            pair = chooser.choose(kinds[0]) or chooser.choose(kinds[1])
+        if pair is None:
+            break
+        chosen.append(pair)
+        played += baseline is not None and baseline[0] in pair
+    return chosen
 
 
 def remaining(candidates: Collection[int], n_samples: int, already: Collection[tuple[int, int, int]] = ()) -> int:
@@ -211,16 +407,20 @@ class _Ledger:
         self._seed = seed
         self._used: IntArray = np.zeros(len(categories), dtype=np.int64)
         self._samples_of: dict[Pair, list[int]] = {}
-        self._met: Counter[Pair] = Counter()
+        self.met: Counter[Pair] = Counter()
         self.taken: set[tuple[int, int, int]] = set()
         for first, second, sample in set(already):
             self._take((first, second), sample)
 
+    @property
+    def n_samples(self) -> int:
+        return self._used.size
+
     def pool(self, roster: tuple[int, ...], kind: str, eligible: list[Pair], outlook: Outlook) -> Pool:
-        left = {pair: self._used.size - self._met[pair] for pair in eligible}
+        left = {pair: self._used.size - self.met[pair] for pair in eligible}
         left = {pair: count for pair, count in left.items() if count > 0}
-        met = {pair: self._met[pair] for pair in left}
-        return Pool(roster, met, left, kind, sum(self._met[pair] for pair in eligible), outlook)
+        met = {pair: self.met[pair] for pair in left}
+        return Pool(roster, met, left, kind, sum(self.met[pair] for pair in eligible), outlook)
 
     def assign(self, pair: Pair) -> Planned:
         open_samples = np.ones(self._used.size, dtype=np.bool_)
@@ -241,7 +441,7 @@ class _Ledger:
 
     def _take(self, pair: Pair, sample: int) -> None:
         self.taken.add((*pair, sample))
-        self._met[pair] += 1
+        self.met[pair] += 1
         self._samples_of.setdefault(pair, []).append(sample)
         self._used[sample] += 1
 

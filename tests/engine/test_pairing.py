@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ratings.engine.comparisons import PairCounts
 from ratings.engine.connectivity import connectivity
 from ratings.engine.draws import draw, generator, seat, sub_seed
-from ratings.engine.pairing import STRATEGIES, Planned, pairs, remaining
+from ratings.engine.pairing import FIXED, STRATEGIES, Outlook, Planned, pairs, remaining
 
 BANK = ["general"] * 12 + ["code"] * 8 + ["math"] * 6 + ["writing"] * 4
 
@@ -46,7 +46,7 @@ def test_every_plan_is_valid_and_as_long_as_it_can_be(
     assert remaining(range(n_candidates), len(categories), plan) == possible - len(plan)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", FIXED)
 @settings(max_examples=30, deadline=None)
 @given(cut=st.integers(0, 80), seed=st.integers(0, 99), weight=st.sampled_from([None, 0.6]))
 def test_a_raised_limit_continues_the_schedule(strategy: str, cut: int, seed: int, weight: float | None) -> None:
