@@ -32,10 +32,11 @@ _PLAIN_NAMES = """
 """
 _PLAIN = tuple(_PLAIN_NAMES.split())
 # Ordinary words and firms that also name models: they give something away only where the text speaks of itself.
-_AMBIGUOUS = tuple(
-    "google meta microsoft amazon nvidia ibm apple alibaba tencent baidu claude gemini bard grok llama mistral"
-    " falcon titan nova phi yi sonar granite command copilot palm pi ernie swallow sakana pfnet".split()
-)
+_AMBIGUOUS_NAMES = """
+    google meta microsoft amazon nvidia ibm apple alibaba tencent baidu claude gemini bard grok llama mistral falcon
+    titan nova phi yi sonar granite command copilot palm pi ernie swallow sakana pfnet
+"""
+_AMBIGUOUS = tuple(_AMBIGUOUS_NAMES.split())
 # A version or size behind a name belongs to it: "Claude 3.5 Sonnet", "Gemini 2.0 Flash", "Llama 3 70B".
 _TAIL = (
     r"(?:[\s\-_]*(?:v?\d+(?:\.\d+)*[a-z]?\b|sonnet|opus|haiku|flash|turbo|ultra|nano|mini|preview|instruct|chat"
@@ -50,7 +51,9 @@ _NUMBERED = re.compile(
 _NAME = r"[A-Z0-9][\w.\-&]{0,40}(?:\s{1,3}(?:[A-Z][\w.\-&]{0,40}|\d[\w.\-]{0,10})){0,3}"
 _MADE = r"(?:developed|created|trained|made|built|designed|produced|provided|fine-?tuned|released)"
 _SPEAKS_OF_ITSELF = (
-    re.compile(rf"\b(?:[Aa]s|[Ii](?:'m|’m| am)|[Tt]his is)\s+an?\s+(?:[\w\-]{{1,30}}\s+){{0,5}}?{_MADE}\s+by\s+({_NAME})"),
+    re.compile(
+        rf"\b(?:[Aa]s|[Ii](?:'m|’m| am)|[Tt]his is)\s+an?\s+(?:[\w\-]{{1,30}}\s+){{0,5}}?{_MADE}\s+by\s+({_NAME})"
+    ),
     re.compile(rf"\b(?:model|assistant|AI|chatbot)\b[^.\n]{{0,40}}?\b{_MADE}\s+by\s+({_NAME})"),
     re.compile(rf"\b(?:I was|I have been|I've been)\s+{_MADE}\s+by\s+({_NAME})"),
     re.compile(
@@ -142,7 +145,9 @@ class Lexicon:
         found = [match.span() for match in self._plain.finditer(text)]
         found += [match.span() for match in _NUMBERED.finditer(text)]
         if _SELF_PHRASE.search(text):
-            found += [match.span() for match in self._ambiguous.finditer(text) if _near_self_phrase(text, match.start())]
+            found += [
+                match.span() for match in self._ambiguous.finditer(text) if _near_self_phrase(text, match.start())
+            ]
         for pattern in _SPEAKS_OF_ITSELF:
             found += [match.span(1) for match in pattern.finditer(text) if _LETTER.search(match[1])]
         return _merged([span for span in found if text[slice(*span)].casefold().strip() not in known])

@@ -87,14 +87,14 @@ def _due(number: int, share: float, offset: float) -> int:
 
 
 class Candidates(NamedTuple):
-    """A pair of models by name, in alphabetical order."""
+    """A pair of models by key, the lower first."""
 
-    first: str
-    second: str
+    first: int
+    second: int
 
 
-def ordered(one: str, other: str) -> Candidates:
-    return Candidates(*sorted((one, other)))
+def ordered(one: int, other: int) -> Candidates:
+    return Candidates(min(one, other), max(one, other))
 
 
 def balanced(loads: Mapping[Candidates, int], *, secret: str, rater: int, turn: int) -> list[Candidates]:
@@ -122,7 +122,7 @@ class Strength:
 
 
 def informative(
-    pairs: Iterable[Candidates], strengths: Mapping[str, Strength], *, secret: str, rater: int, turn: int
+    pairs: Iterable[Candidates], strengths: Mapping[int, Strength], *, secret: str, rater: int, turn: int
 ) -> list[Candidates]:
     """Pairs by how much a vote is expected to narrow the two ratings, the most first (Glickman 2013).
 

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from arena.models import Match, Outcome, PublicModel, Sample, Team, Tournament
+from arena.models import LanguageModel, Match, Outcome, PublicModel, Sample, Team, Tournament
 
 MOST_RATERS_PER_PAIR = 50
 LARGEST_SHARE = 0.2
@@ -158,9 +158,9 @@ class CampaignItem(models.Model):
     second_leaks = models.JSONField(default=list)
     # The same two answers have the same key, in whatever tournaments they met.
     answers_key = models.CharField(max_length=64, blank=True)
-    # The lineages of the two language models: what ratings are about.
-    first_model = models.CharField(max_length=16)
-    second_model = models.CharField(max_length=16)
+    # Copies of the match's, so that turns are worked out from this table alone.
+    first_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
+    second_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
     # Places taken by counted votes.
     counted = models.PositiveIntegerField(default=0)
     # Assignments given out that have no vote yet, expired ones included: orders the pool, decides nothing.
