@@ -8,10 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.blinding import Lexicon, normalised
 from annotation.models import Campaign, GoldItem, GuidelineVersion, OpenLink
 from annotation.pairing import keyed_draw
-from annotation.selectors.pools import PoolFilter
-from annotation.services.pools import answers_of, grow_pool
+from annotation.selectors.pools import PoolFilter, names_in
+from annotation.services.pools import answers_of, context_of, grow_pool, shown
 from arena.models import Match, Sample, Team, Tournament, User
 from arena.services import audit
 from arena.services.members import Refused
@@ -188,6 +189,8 @@ def make_gold(*, campaign: Campaign, count: int) -> list[GoldItem]:
     used = set(campaign.gold_items.values_list("sample", flat=True))
     keys = [(key, sample) for key, sample in campaign.items.values_list("match", "match__sample") if sample not in used]
     keys.sort(key=lambda pair: keyed_draw(campaign.secret, "gold of", pair[0]))
+    lexicon = Lexicon(names_in(campaign.tournaments.values_list("pk", flat=True)))
+    read: dict[int, str] = {}
     made: list[GoldItem] = []
     for key, sample in keys:
         if len(made) == count:
@@ -195,9 +198,11 @@ def make_gold(*, campaign: Campaign, count: int) -> list[GoldItem]:
         if sample in used:
             continue
         match = Match.objects.select_related("first_trial", "second_trial", "sample").get(pk=key)
-        text = max(answers_of(match), key=len)
-        if len(text) < SHORTEST_DEGRADED:
+        text = normalised(max(answers_of(match), key=len))
+        leaks = lexicon.leaks(text, context=context_of(match.sample, read))
+        if len(text) < SHORTEST_DEGRADED or (leaks and campaign.self_identification == "exclude"):
             continue
+        text = shown(campaign, text, leaks)
         used.add(sample)
         made.append(_gold_of(campaign, match.sample, text, identical=len(made) % 4 == 3))
     return made

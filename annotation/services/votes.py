@@ -59,7 +59,14 @@ class Stored(NamedTuple):
 def assignment_of(rater: Rater, token: str) -> Assignment | None:
     """The rater's own assignment with what a page or a vote needs of it."""
     return (
-        Assignment.objects.select_related("gold_item__sample", "item", "match__sample")
+        Assignment.objects.select_related(
+            "gold_item__sample",
+            "match__sample",
+            "match__first",
+            "match__second",
+            "item__match__first_trial",
+            "item__match__second_trial",
+        )
         .filter(rater=rater, token=token)
         .first()
     )

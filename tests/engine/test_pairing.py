@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ratings.engine.comparisons import PairCounts
 from ratings.engine.connectivity import connectivity
 from ratings.engine.draws import draw, generator, seat, sub_seed
-from ratings.engine.pairing import FIXED, STRATEGIES, Outlook, Planned, pairs, remaining
+from ratings.engine.pairing import FIXED, STRATEGIES, Planned, pairs, remaining
 
 BANK = ["general"] * 12 + ["code"] * 8 + ["math"] * 6 + ["writing"] * 4
 

@@ -120,7 +120,7 @@ def test_gold_is_served_at_its_share_and_never_counted() -> None:
             longer = max(("first", "second"), key=lambda side: len(getattr(gold, f"{side}_text")))
             assert gold.expected == longer
     done = finish(rater(Campaign.objects.get(pk=campaign.pk)))
-    assert sum(a.kind == "gold" for a in done) == 3
+    assert abs(sum(a.kind == "gold" for a in done) - 0.1 * len(done)) <= 1
     assert set(Vote.objects.filter(assignment__kind="gold").values_list("standing", "place")) == {("gold", None)}
 
 
