@@ -58,7 +58,6 @@ def team_home(request: TeamRequest) -> HttpResponse:
     # Raters stay blind: what takes part, and how it stands, is not for them.
     sees_results = request.membership.at_least(Role.MEMBER)
     home = home_of(request.team) if sees_results else None
-    current = home.current if home is not None else None
-    concealed = current is not None and current.pk in concealed_tournaments(request.membership)
-    context = {"nav_section": "home", "home": home, "board_is_concealed": concealed}
+    concealed = concealed_tournaments(request.membership) if home is not None else set()
+    context = {"nav_section": "home", "home": home, "concealed": concealed}
     return render(request, "arena/home.html", context)

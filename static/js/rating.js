@@ -120,6 +120,10 @@
       draftDue = true;
     }
   }
+  // A page that is left before its time still sends what was typed.
+  addEventListener("pagehide", () => {
+    if (draftDue && texts.draftUrl && !voted) navigator.sendBeacon(texts.draftUrl, new FormData(form));
+  });
   if (form) {
     for (const field of form.elements) {
       field.addEventListener("input", () => {
