@@ -87,13 +87,19 @@ def answers(world: World, persona: str, names: list[str]) -> Iterator[tuple[str,
                 transaction.set_rollback(True)
 
 
+# A guest is asked to sign in by a page of the team, whose address the guest named and the answer repeats.
+FOR_GUESTS = [name for name in sorted(SAMPLES) if name not in TEAM_URLS]
+
+
 @pytest.mark.parametrize("persona", ["rater", "guest"])
 def test_nothing_sent_to_a_rater_names_a_model(persona: str, world: World) -> None:
     names = secrets(world)
     assert len(names) > 20
+    sent = sorted(SAMPLES) if persona == "rater" else FOR_GUESTS
+    assert "annotation:rate" in sent
     leaks = {
         where: leaked
-        for where, response in answers(world, persona, sorted(SAMPLES))
+        for where, response in answers(world, persona, sent)
         if (leaked := found_in(everything_sent(response), names))
     }
     assert leaks == {}

@@ -57,6 +57,8 @@ def rater_view(
                 response = redirect_to_login(request.get_full_path())
             elif request.method not in methods:
                 response = HttpResponseNotAllowed(methods)
+            elif request.rater is None and "token" in kwargs:
+                raise Http404("a pair belongs to one rater")
             elif request.rater is None and not before_joining:
                 response = see_other("annotation:rate", campaign=campaign)
             else:
