@@ -179,7 +179,7 @@ class Migration(migrations.Migration):
                 ('second_tags', models.JSONField(default=list)),
                 ('first_comment', models.TextField(blank=True)),
                 ('second_comment', models.TextField(blank=True)),
-                ('reason', models.CharField(blank=True, choices=[('not_my_field', 'I know too little of the subject'), ('language', 'I do not read this language well'), ('cannot_tell', 'I cannot tell which is better'), ('broken', 'something is not shown as it should be'), ('names_a_model', 'an answer says which model it is'), ('other', 'another reason')], max_length=16)),
+                ('reason', models.CharField(blank=True, choices=[('not_my_field', 'I know too little of the subject'), ('language', 'I do not read this language well'), ('cannot_tell', 'I cannot tell which is better'), ('broken', 'Something is not shown as it should be'), ('names_a_model', 'An answer says which model it is'), ('other', 'Another reason')], max_length=16)),
                 ('note', models.TextField(blank=True)),
                 ('idempotency_key', models.CharField(max_length=64)),
                 ('is_current', models.BooleanField(default=True)),

@@ -123,9 +123,9 @@ class Vote(models.Model):
         NOT_MY_FIELD = "not_my_field", _("I know too little of the subject")
         LANGUAGE = "language", _("I do not read this language well")
         CANNOT_TELL = "cannot_tell", _("I cannot tell which is better")
-        BROKEN = "broken", _("something is not shown as it should be")
-        NAMES_A_MODEL = "names_a_model", _("an answer says which model it is")
-        OTHER = "other", _("another reason")
+        BROKEN = "broken", _("Something is not shown as it should be")
+        NAMES_A_MODEL = "names_a_model", _("An answer says which model it is")
+        OTHER = "other", _("Another reason")
 
     class Tag(models.TextChoices):
         WRONG = "wrong", _("wrong")

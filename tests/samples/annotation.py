@@ -36,7 +36,7 @@ def extend(side: Side) -> None:
 
 def _attach_pdf(side: Side, sample: Sample) -> None:
     content = pdf_bytes(text="Terms")
-    attachment = Attachment(team=side.team, sha256="1" * 64, content_type="application/pdf", size=len(content), pages=1)
+    attachment = Attachment(team=side.team, sha256="f" * 64, content_type="application/pdf", size=len(content), pages=1)
     attachment.file.save("attachment", ContentFile(content))
     SampleAttachment.objects.create(sample=sample, attachment=attachment, path="attachments/terms.pdf")
     text = {"type": "text", "text": "What do the terms say?"}
