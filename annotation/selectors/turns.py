@@ -39,7 +39,19 @@ def progress_of(rater: Rater) -> Progress:
 
 def open_assignment(rater: Rater) -> Assignment | None:
     """The pair that stands before the rater: the same in every tab."""
-    return Assignment.objects.filter(rater=rater, answered=False).order_by("position").first()
+    return with_texts().filter(rater=rater, answered=False).order_by("position").first()
+
+
+def with_texts() -> QuerySet[Assignment]:
+    """With all that a page of the pair shows but files: one query however it was found."""
+    return Assignment.objects.select_related(
+        "gold_item__sample",
+        "match__sample",
+        "match__first",
+        "match__second",
+        "item__match__first_trial",
+        "item__match__second_trial",
+    )
 
 
 def _unseen(rater: Rater) -> Q:

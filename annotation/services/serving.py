@@ -41,10 +41,13 @@ def next_assignment(rater: Rater) -> Assignment | Nothing:
         if rater.open_link is not None and rater.answered >= rater.open_link.votes_per_session:
             return Nothing("quota")
         try:
-            return _new_assignment(campaign, rater)
+            made = _new_assignment(campaign, rater)
         except IntegrityError:
             # Another tab was quicker: what it was given stands there now.
             continue
+        if isinstance(made, Nothing):
+            return made
+        return turns.with_texts().get(pk=made.pk)
     return Nothing("busy")
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.models import Assignment, Campaign, CampaignItem, Rater, Side, Vote
+from annotation.selectors.turns import with_texts
 from arena.services.members import Refused
 
 KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -58,18 +59,7 @@ class Stored(NamedTuple):
 
 def assignment_of(rater: Rater, token: str) -> Assignment | None:
     """The rater's own assignment with what a page or a vote needs of it."""
-    return (
-        Assignment.objects.select_related(
-            "gold_item__sample",
-            "match__sample",
-            "match__first",
-            "match__second",
-            "item__match__first_trial",
-            "item__match__second_trial",
-        )
-        .filter(rater=rater, token=token)
-        .first()
-    )
+    return with_texts().filter(rater=rater, token=token).first()
 
 
 def current_vote(assignment: Assignment) -> Vote | None:

@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import reverse
 
@@ -28,8 +29,9 @@ class RaterRequest(HttpRequest):
 
     rater: Rater | None
     campaign: Campaign
-    # None for guests.
-    membership: Membership | None
+    is_guest: bool
+    # Of a member who has not begun, and so may.
+    membership: Membership
 
 
 def rater_of(request: RaterRequest) -> Rater:
@@ -79,26 +81,26 @@ def _identify(request: RaterRequest, campaign: str) -> None:
     cookie = request.COOKIES.get(COOKIE, "")
     rater = rater_by_cookie(campaign=campaign, cookie=cookie) if cookie else None
     if rater is not None:
-        request.rater, request.campaign, request.membership = rater, rater.campaign, None
+        request.rater, request.campaign, request.is_guest = rater, rater.campaign, True
     elif isinstance(user, User):
         raise Http404("no such campaign")
 
 
 def _as_member(request: RaterRequest, campaign: str, user: User) -> bool:
-    raters = Rater.objects.select_related("campaign__team", "open_link")
-    rater = raters.filter(campaign__public_id=campaign, user=user).first()
-    membership = (
-        Membership.objects.select_related("team").filter(team__campaigns__public_id=campaign, user=user).first()
-    )
-    if membership is None:
+    """One query for those who have begun; whoever has left the team is no member any more."""
+    role = Membership.objects.filter(team=OuterRef("campaign__team"), user=user).values("role")[:1]
+    raters = Rater.objects.select_related("campaign__team", "open_link").annotate(role=Subquery(role))
+    rater = raters.filter(campaign__public_id=campaign, user=user, role__isnull=False).first()
+    if rater is not None:
+        note_role(rater, role=rater.role)
+        request.rater, request.campaign, request.is_guest = rater, rater.campaign, False
+        return True
+    found = Membership.objects.select_related("team").filter(team__campaigns__public_id=campaign, user=user).first()
+    if found is None:
         return False
-    if rater is None:
-        found = Campaign.objects.select_related("team").exclude(status=Campaign.Status.DRAFT)
-        request.campaign = _or_404(found.filter(public_id=campaign).first())
-    else:
-        request.campaign = rater.campaign
-        note_role(rater, role=membership.role)
-    request.rater, request.membership = rater, membership
+    campaigns = Campaign.objects.select_related("team").exclude(status=Campaign.Status.DRAFT)
+    request.rater, request.campaign = None, _or_404(campaigns.filter(public_id=campaign).first())
+    request.is_guest, request.membership = False, found
     return True
 
 

@@ -49,7 +49,7 @@ def _context(request: RaterRequest, **more: Any) -> dict[str, Any]:
     return {
         "campaign": request.campaign,
         "rater": request.rater,
-        "is_guest": request.membership is None,
+        "is_guest": request.is_guest,
         "rating_section": SECTIONS.get(str(request.resolver_match.url_name) if request.resolver_match else "", ""),
         **more,
     }
@@ -59,16 +59,14 @@ def _context(request: RaterRequest, **more: Any) -> dict[str, Any]:
 def rate(request: RaterRequest) -> HttpResponse:
     """The pair that stands before the rater; before the first one what this is, after the last one that it is done."""
     if request.rater is None:
-        sees = request.membership is not None and request.membership.at_least(Role.ADMIN)
+        sees = request.membership.at_least(Role.ADMIN)
         context = _context(request, guidelines=guidelines_of(request.campaign), membership_keeps_names=sees)
         return render(request, "annotation/rating/welcome.html", context)
     found = next_assignment(request.rater)
     if isinstance(found, Nothing):
         context = _context(request, reason=found.reason, last=_last(request), undo_key=new_key())
         return render(request, "annotation/rating/nothing.html", context)
-    assignment = assignment_of(request.rater, found.token)
-    assert assignment is not None
-    return render(request, "annotation/rating/pair.html", _pair_context(request, assignment, last=_last(request)))
+    return render(request, "annotation/rating/pair.html", _pair_context(request, found, last=_last(request)))
 
 
 def _last(request: RaterRequest) -> Any:
@@ -103,7 +101,7 @@ def _pair_context(request: RaterRequest, assignment: Assignment, **more: Any) ->
 
 @rater_view(methods=POST, before_joining=True)
 def rate_join(request: RaterRequest) -> HttpResponse:
-    if request.membership is not None and request.rater is None:
+    if request.rater is None:
         try:
             join_as_member(campaign=request.campaign, membership=request.membership)
         except Refused as refusal:

@@ -16,7 +16,8 @@ from arena.models import Role, Trial
 from tests.annotation.world import given, make_team, member, opened, played, rater, vote
 
 pytestmark = pytest.mark.django_db
-PAIR_QUERIES = 9
+# session, user, rater with campaign and role, pair, last vote, guidelines, HTML
+PAIR_QUERIES = 7
 
 
 def url(name: str, campaign: Campaign, **kwargs: Any) -> str:
