@@ -66,6 +66,9 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(PY) benchmarks/tournament.py
+	$(PY) benchmarks/pairing.py
+	$(PY) -m benchmarks.coverage --runs 500
+	$(PY) -m benchmarks.ratings --sizes small
 
 clean:
 	rm -rf .venv .tools staticfiles .mypy_cache .ruff_cache .pytest_cache

@@ -50,6 +50,8 @@ class _Door:
 
     def __init__(self) -> None:
         self.worker_is_here = False
+        # Takes a row to be run in this process, or says no for want of a free thread.
+        self.relay: Callable[[Row], bool] | None = None
 
     @property
     def open(self) -> bool:
@@ -72,18 +74,28 @@ def _send_quietly(task: str, ids: list[int]) -> None:
         logger.exception("%s could not be sent; the reconciler does what it would have done.", task)
 
 
-def wake(providers: Iterable[int]) -> None:
-    """Fill the free slots of these providers once the transaction at hand is committed."""
+def wake(providers: Iterable[int], *, handed: int = 0) -> None:
+    """Fill the free slots of these providers once the transaction at hand is committed.
+
+    `handed` of them were freed by calls of this process, which goes on with the next rows itself: a message for
+    each call would cost a quarter of its CPU.
+    """
     for provider in sorted(set(providers)):
-        transaction.on_commit(partial(_fill_quietly, provider), robust=True)
+        transaction.on_commit(partial(_fill_quietly, provider, handed), robust=True)
 
 
-def _fill_quietly(provider_id: int) -> None:
+def _fill_quietly(provider_id: int, handed: int) -> None:
     """An answer that was paid for must not be lost because the next call could not be sent."""
     try:
-        fill(provider_id)
+        fill(provider_id, handed=handed)
     except Exception:
         logger.exception("Provider %s could not be filled; the reconciler will.", provider_id)
+
+
+@dataclass
+class _Turn:
+    handed: int
+    again: bool = False
 
 
 class _Turns:
@@ -94,39 +106,49 @@ class _Turns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._busy: dict[int, bool] = {}
+        self._turns: dict[int, _Turn] = {}
 
-    def begin(self, provider: int) -> bool:
+    def begin(self, provider: int, handed: int) -> bool:
         with self._lock:
-            if provider in self._busy:
-                self._busy[provider] = True
+            turn = self._turns.get(provider)
+            if turn is not None:
+                turn.again = True
+                turn.handed += handed
                 return False
-            self._busy[provider] = False
+            self._turns[provider] = _Turn(handed)
             return True
+
+    def handed(self, provider: int) -> int:
+        """How many slots were freed here since this was last asked."""
+        with self._lock:
+            turn = self._turns[provider]
+            turn.handed, handed = 0, turn.handed
+            return handed
 
     def again(self, provider: int) -> bool:
         with self._lock:
-            if self._busy[provider]:
-                self._busy[provider] = False
+            turn = self._turns[provider]
+            if turn.again:
+                turn.again = False
                 return True
-            del self._busy[provider]
+            del self._turns[provider]
             return False
 
     def abandon(self, provider: int) -> None:
         with self._lock:
-            self._busy.pop(provider, None)
+            self._turns.pop(provider, None)
 
 
 _turns = _Turns()
 
 
-def fill(provider_id: int) -> None:
+def fill(provider_id: int, *, handed: int = 0) -> None:
     """Send due rows of a provider, as many as it has free slots."""
-    if not door.open or not _turns.begin(provider_id):
+    if not door.open or not _turns.begin(provider_id, handed):
         return
     try:
         while True:
-            _fill_once(provider_id)
+            _fill_once(provider_id, _turns.handed(provider_id))
             if not _turns.again(provider_id):
                 return
     except BaseException:
@@ -164,18 +186,20 @@ _limits_of = _Lately(_read_limits)
 _running = _Lately(_read_running)
 
 
-def _fill_once(provider_id: int, *, fresh: bool = False) -> None:
+def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
     limits = _limits_of(provider_id, fresh=fresh)
     if limits is None:
         return
     limit, per_minute = limits
     held = slots().held(provider_id)
-    if len(held) >= limit:
+    # Who gave slots back refills those; the others' are theirs to refill, in their own process.
+    free = min(limit - len(held), handed or limit)
+    if free <= 0:
         return
-    rows = _due_rows(provider_id, limit - len(held), held, _running(fresh=fresh))
+    rows = _due_rows(provider_id, free, held, _running(fresh=fresh))
     if not rows:
         if not fresh:
-            _fill_once(provider_id, fresh=True)
+            _fill_once(provider_id, handed, fresh=True)
         return
     taken = set(slots().acquire(provider_id, [row.holder for row in rows], limit=limit, per_minute=per_minute))
     chosen = [row for row in rows if row.holder in taken]
@@ -185,7 +209,10 @@ def _fill_once(provider_id: int, *, fresh: bool = False) -> None:
             if ids:
                 statements.mark_dispatched(model, ids, timezone.now())
         for row in chosen:
-            current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
+            if handed > 0 and door.relay is not None and door.relay(row):
+                handed -= 1
+            else:
+                current_app.send_task(TASKS[row.kind], args=[row.id, row.tournament])
             taken.discard(row.holder)
     except BaseException:
         # Slots of what was not sent would be blocked until they end by themselves.
@@ -204,17 +231,24 @@ def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[
     while len(rows) < wanted and running:
         tournament = min(running, key=lambda pk: (in_flight[pk], pk))
         if tournament not in queues:
-            found = _due_of_tournament(provider_id, tournament, wanted + len(held))
             seen = {(row.kind, row.id) for row in rows}
-            queues[tournament] = [
-                row for row in found if row.holder not in taken_already and (row.kind, row.id) not in seen
-            ]
+            queues[tournament] = _untaken(provider_id, tournament, wanted, taken_already, seen)
         if not queues[tournament]:
             running.remove(tournament)
             continue
         rows.append(queues[tournament].pop(0))
         in_flight[tournament] += 1
     return rows
+
+
+def _untaken(provider_id: int, tournament: int, wanted: int, taken: set[str], seen: set[tuple[Kind, int]]) -> list[Row]:
+    """Due rows without those that hold a slot (sent again while the first message still lies there) or are chosen."""
+    for most in (wanted, wanted + len(taken) + len(seen)):
+        found = _due_of_tournament(provider_id, tournament, most)
+        free = [row for row in found if row.holder not in taken and (row.kind, row.id) not in seen]
+        if len(found) < most or len(free) >= wanted:
+            break
+    return free
 
 
 def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from arena.dispatch import door
+from arena.relay import Relay
 from arena.services import reconcile, workers
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class EmbeddedWorker:
         self._threads = threads or settings.WORKER_THREADS
         self._lock: IO[str] | None = None
         self._controller: Any = None
+        self._relay = Relay(self._threads)
         self._helpers: list[Any] = []
 
     def start(self) -> None:
@@ -64,6 +66,7 @@ class EmbeddedWorker:
         # What an earlier process sent went down with its broker.
         reconcile.forget_messages()
         door.worker_is_here = True
+        self._relay.start()
         self._controller = current_app.WorkController(
             pool="threads",
             concurrency=self._threads,
@@ -75,18 +78,21 @@ class EmbeddedWorker:
         controller = threading.Thread(target=self._controller.start, name="tiltyard-worker", daemon=True)
         heart = workers.Heart()
         clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile)
-        boards = Every("tiltyard-boards", settings.REFIT_SECONDS, self._ask_for_refits)
+        boards = Every("tiltyard-boards", settings.REFIT_INTERVAL_SECONDS, self._ask_for_refits)
         broom = Every("tiltyard-broom", DROP_EXPIRED_SECONDS, reconcile.drop_expired)
         self._helpers = [heart, clock, boards, broom]
         for thread in (controller, *self._helpers):
             thread.start()
 
     def stop(self) -> None:
+        # Calls in flight come to their end and send nothing on; the next start finds what waits.
+        door.worker_is_here = False
+        self._relay.close()
         for helper in self._helpers:
             helper.stop()
         if self._controller is not None:
             self._controller.stop()
-        door.worker_is_here = False
+        self._relay.join()
         workers.forget()
         if self._lock is not None:
             self._lock.close()

@@ -28,7 +28,16 @@ FORMAT = "tiltyard.manifest"
 SCHEMA_VERSION = 1
 PACKAGES = ("django", "httpx", "numpy", "scipy")
 # Parameters by which vendors turn reasoning on or off.
-REASONING = ("reasoning", "reasoning_effort", "thinking", "thinking_config", "enable_thinking", "chat_template_kwargs")
+REASONING = (
+    "reasoning",
+    "reasoning_effort",
+    "thinking",
+    "output_config",
+    "thinkingConfig",
+    "thinking_config",
+    "enable_thinking",
+    "chat_template_kwargs",
+)
 VENDOR_DEFAULT = "vendor-default"
 
 
@@ -76,6 +85,8 @@ def manifest_of(tournament: Tournament) -> dict[str, Any]:
         "started_at": _moment(tournament.started_at),
         "finished_at": _moment(tournament.finished_at),
         "seed": tournament.seed,
+        # Of what record the tournament was made, and what that record says itself; null where it was played here.
+        "imported": tournament.settings.get("imported"),
         "settings": chosen,
         "config_sha256": digest(
             {

@@ -7,14 +7,26 @@ that was most of what a call cost. The columns come from the models, so a rename
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from django.db import connection, models
 
-from arena.models import Ballot, Call, CallStatus, Match, Tournament, Trial, TrialRequest, Verdict
+from arena.models import (
+    Ballot,
+    BenchProbe,
+    CallStatus,
+    Candidate,
+    Match,
+    Step,
+    Tally,
+    Tournament,
+    Trial,
+    TrialRequest,
+    Verdict,
+)
 
 PaidModel = type[Trial] | type[Verdict]
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
@@ -46,6 +58,62 @@ LOAD_VERDICT = f"""
     JOIN {_table(Trial)} one ON one.id = m.first_trial_id
     JOIN {_table(Trial)} other ON other.id = m.second_trial_id
     WHERE verdict.id = %s
+"""
+ENDED = f"('{CallStatus.SUCCEEDED.value}', '{CallStatus.FAILED.value}')"
+WAITING = f"'{Match.Status.WAITING.value}'"
+PROBED = f"SELECT step_id FROM {_table(BenchProbe)} WHERE trial_id = %s"
+WAITING_FOR = f"""
+    SELECT DISTINCT tournament_id FROM {_table(Match)}
+    WHERE (first_trial_id = %s OR second_trial_id = %s) AND status = {WAITING}
+"""
+READY = f"""
+    SELECT m.id, m.sequence FROM {_table(Match)} m
+    JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.tournament_id = %s AND m.status = {WAITING} AND one.status IN {ENDED} AND other.status IN {ENDED}
+      AND (m.first_trial_id = %s OR m.second_trial_id = %s OR m.step_id IN (
+          SELECT id FROM {_table(Step)} WHERE tournament_id = %s AND status <> '{Step.Status.COMPLETE.value}'
+          ORDER BY number LIMIT %s))
+    ORDER BY m.sequence
+"""
+UNANSWERED = f"""
+    SELECT 1 FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
+    JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.tournament_id = %s AND m.sequence < %s AND step.number > %s
+      AND (one.status <> '{CallStatus.SUCCEEDED.value}' OR other.status <> '{CallStatus.SUCCEEDED.value}') LIMIT 1
+"""
+STANDING_COLUMNS = ("id", "counted_steps", "failed_in_row", "has_answered", "benched_after", "back_in_step")
+STANDINGS = f"SELECT {', '.join(STANDING_COLUMNS)} FROM {_table(Candidate)} WHERE tournament_id = %s ORDER BY id"
+ROWS_UP_TO = f"""
+    SELECT m.sequence, step.number, m.status, m.first_id, one.id, one.status, one.skip_code,
+           m.second_id, other.id, other.status, other.skip_code
+    FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
+    LEFT JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    LEFT JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.tournament_id = %s AND m.sequence <= %s AND step.number > %s ORDER BY m.sequence
+"""
+LOCK_MATCH = f"""
+    SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id,
+           step.number, one.id, one.status, other.id, other.status
+    FROM {_table(Match)} m
+    JOIN {_table(Step)} step ON step.id = m.step_id
+    LEFT JOIN {_table(Trial)} one ON one.id = m.first_trial_id
+    LEFT JOIN {_table(Trial)} other ON other.id = m.second_trial_id
+    WHERE m.id = %s
+"""
+OPEN_MATCH = f"""
+    SELECT 1 FROM {_table(Match)}
+    WHERE step_id = %s AND status IN ({WAITING}, '{Match.Status.JUDGING.value}') LIMIT 1
+"""
+BALLOTS = f"""
+    SELECT id, judge_id, status, vote, replaces_id FROM {_table(Ballot)}
+    WHERE jury_id = %s AND match_id = %s ORDER BY id
+"""
+VOTES = f"""
+    SELECT ballot_id, vote, error_code FROM {_table(Verdict)} WHERE match_id = %s ORDER BY ballot_id, seat_order
 """
 LOAD_TRIAL = f"SELECT provider_id, language_model_id, sample_id, failures, waits FROM {_table(Trial)} WHERE id = %s"
 
@@ -93,6 +161,42 @@ def mark_dispatched(model: PaidModel, ids: list[int], now: dt.datetime) -> None:
     _changed(sql, [moment(now), *ids])
 
 
+def probed_steps(trial_id: int) -> list[int]:
+    """Steps with which a benched candidate is asked for this answer."""
+    return [row[0] for row in _rows(PROBED, [trial_id])]
+
+
+def waiting_tournaments(trial_id: int) -> list[int]:
+    return [row[0] for row in _rows(WAITING_FOR, [trial_id, trial_id])]
+
+
+def ready_matches(trial_id: int, tournament_id: int, steps: int) -> list[tuple[int, int]]:
+    """Waiting matches whose trials have ended: those of this trial, and those of the first so many open steps."""
+    return [(row[0], row[1]) for row in _rows(READY, [tournament_id, trial_id, trial_id, tournament_id, steps])]
+
+
+def standings(tournament_id: int) -> list[Candidate]:
+    """How the candidates stood after the last complete step, and no other fields."""
+    return [
+        _partial(Candidate, **dict(zip(STANDING_COLUMNS, row, strict=True)))
+        for row in _rows(STANDINGS, [tournament_id])
+    ]
+
+
+def rows_up_to(tournament_id: int, sequence: int, after_step: int) -> list[tuple[Any, ...]]:
+    """Matches of the steps after the one named, up to a number: step, status and both sides' answers."""
+    return _rows(ROWS_UP_TO, [tournament_id, sequence, after_step])
+
+
+def has_unanswered_before(tournament_id: int, sequence: int, after_step: int) -> bool:
+    """Whether an earlier match, of the steps after the one named, lacks an answer or has had a failed one."""
+    return bool(_rows(UNANSWERED, [tournament_id, sequence, after_step]))
+
+
+def has_open_matches(step_id: int) -> bool:
+    return bool(_rows(OPEN_MATCH, [step_id]))
+
+
 def has_unfinished_verdicts(match_id: int) -> bool:
     return bool(_rows(UNFINISHED, [match_id]))
 
@@ -126,6 +230,32 @@ def load_verdict(verdict_id: int) -> Verdict | None:
     verdict.match.second_trial = _partial(Trial, id=answers[2], answer=answers[3])
     verdict.ballot = _partial(Ballot, id=ballot_id, judge_id=judge_id, jury_id=jury_id)
     return verdict
+
+
+def lock_match(match_id: int) -> Match | None:
+    """A match, locked until the transaction ends, with whether its trials have ended, and no other fields."""
+    lock = " FOR UPDATE OF m" if connection.vendor == "postgresql" else ""
+    rows = _rows(LOCK_MATCH + lock, [match_id])
+    if not rows:
+        return None
+    names = ("status", "sequence", "tournament_id", "step_id", "sample_id", "first_id", "second_id")
+    match = _partial(Match, id=match_id, **dict(zip(names, rows[0][:7], strict=True)))
+    number, one, one_status, other, other_status = rows[0][7:]
+    match.step = _partial(Step, id=match.step_id, number=number)
+    match.first_trial = None if one is None else _partial(Trial, id=one, status=one_status)
+    match.second_trial = None if other is None else _partial(Trial, id=other, status=other_status)
+    return match
+
+
+def ballots_of(jury_id: int, match_id: int) -> list[Ballot]:
+    names = ("id", "judge_id", "status", "vote", "replaces_id")
+    rows = _rows(BALLOTS, [jury_id, match_id])
+    return [_partial(Ballot, jury_id=jury_id, match_id=match_id, **dict(zip(names, row, strict=True))) for row in rows]
+
+
+def votes_of(match_id: int) -> list[tuple[int, str, str]]:
+    """Of every verdict of a match: its ballot, its vote and its error code, in the order of the seats."""
+    return [(row[0], row[1], row[2]) for row in _rows(VOTES, [match_id])]
 
 
 @lru_cache(maxsize=8)
@@ -193,13 +323,37 @@ def update(row: models.Model, changes: Mapping[str, Any]) -> None:
     _changed(f"UPDATE {_table(type(row))} SET {sets} WHERE id = %s", [*values, row.pk])
 
 
-@lru_cache(maxsize=1)
-def _call_fields() -> tuple[str, list[Any]]:
-    fields = [field for field in Call._meta.concrete_fields if not field.primary_key]
+@lru_cache(maxsize=8)
+def _insertable(model: type[models.Model]) -> tuple[str, str, list[Any]]:
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
     columns, marks = ", ".join(str(field.column) for field in fields), ", ".join(["%s"] * len(fields))
-    return f"INSERT INTO {_table(Call)} ({columns}) VALUES ({marks})", fields
+    return f"INSERT INTO {_table(model)} ({columns}) VALUES ", f"({marks})", fields
 
 
-def insert_call(call: Call) -> None:
-    sql, fields = _call_fields()
-    _changed(sql, [field.get_db_prep_save(getattr(call, field.attname), connection) for field in fields])
+def insert(rows: Sequence[models.Model]) -> None:
+    """Insert rows of one model and set their keys."""
+    sql, marks, fields = _insertable(type(rows[0]))
+    values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for row in rows for field in fields]
+    found = _rows(f"{sql}{', '.join([marks] * len(rows))} RETURNING id", values)
+    for row, (key,) in zip(rows, found, strict=True):
+        row.pk = key
+
+
+TALLY_COLUMNS = ("wins", "losses", "ties", "inconclusive", "voids", "forced_ties", "skips")
+
+
+@lru_cache(maxsize=4)
+def _tally_sql(rows: int) -> str:
+    table = _table(Tally)
+    marks = ", ".join([f"({', '.join(['%s'] * (2 + len(TALLY_COLUMNS)))})"] * rows)
+    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in TALLY_COLUMNS)
+    columns = ", ".join(("jury_id", "candidate_id", *TALLY_COLUMNS))
+    return f"INSERT INTO {table} ({columns}) VALUES {marks} ON CONFLICT (jury_id, candidate_id) DO UPDATE SET {sums}"
+
+
+def add_to_tallies(jury_id: int, counts: Mapping[int, Mapping[str, int]]) -> None:
+    """Add to the counts of some candidates, by candidate; rows that are missing begin at nought."""
+    # All lock the rows in one order, so that two decisions never wait for each other.
+    ordered = sorted(counts.items())
+    values = [[jury_id, candidate, *(one.get(name, 0) for name in TALLY_COLUMNS)] for candidate, one in ordered]
+    _changed(_tally_sql(len(values)), [value for row in values for value in row])

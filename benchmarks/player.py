@@ -22,7 +22,7 @@ from benchmarks.usage import peak_memory_mb, usage_of
 CANDIDATES = ["lancer-large", "squire-1", "lancer-small", "herald-x"]
 JUDGES = ["magistrate-1", "usher-2", "scrivener-4"]
 PROMPT = "Sum up the report of branch {number} for its board: what changed, why, and what is to be decided. "
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 MEASURED, WARM_UP = "Measured", "Warm-up"
 WARM_UP_SIZE = (2, 12)
 

@@ -134,6 +134,7 @@ def environment_of(case: Case, folder: Path, database_url: str) -> dict[str, str
         "DATABASE_URL": database_url,
         "CACHE_URL": REDIS,
         "CELERY_BROKER_URL": REDIS,
+        "WORKER_THREADS": str(case.threads),
     }
 
 

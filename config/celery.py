@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_shutdown
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.embedded")
 # Celery runs the system checks and throws away what they say; a worker listens to them below.
@@ -16,6 +16,7 @@ app.autodiscover_tasks()
 
 
 _hearts: list[Any] = []
+_relays: list[Any] = []
 
 
 @worker_init.connect
@@ -27,6 +28,7 @@ def _begin(**_: object) -> None:
     from django.db import connection
 
     from arena.embedded import Every
+    from arena.relay import Relay
     from arena.services import reconcile, workers
 
     if not settings.EMBEDDED:
@@ -44,6 +46,14 @@ def _begin(**_: object) -> None:
         clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile_in_turn)
         clock.start()
         _hearts.append(clock)
+        _relays.append(Relay(settings.WORKER_THREADS))
+        _relays[-1].start()
+
+
+@worker_shutting_down.connect
+def _close(**_: object) -> None:
+    for relay in _relays:
+        relay.close()
 
 
 @worker_shutdown.connect
@@ -53,6 +63,8 @@ def _end(**_: object) -> None:
     from arena.services import workers
 
     if not settings.EMBEDDED:
+        while _relays:
+            _relays.pop().join()
         # Stopped first: a last beat would register again what is about to be forgotten.
         while _hearts:
             heart = _hearts.pop()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,41 @@ if TYPE_CHECKING:
     from django.test import Client
 
     from tests.personas import World
+    from tests.recorded_world import RecordedWorld
+
+
+# These wait for processes of their own, some for most of a minute: whoever began with them last would end alone.
+LONG = ("faults", "team")
+# What a test that asks for the database has among its fixtures.
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "django_db_blocker"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database-only", action="store_true", help="leave out the tests that ask for no database")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("database_only"):
+        without = [item for item in items if not asks_for_database(item)]
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if asks_for_database(item)]
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+
+
+def asks_for_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("django_db") or item.get_closest_marker("team"):
+        return True
+    return bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    from tests.emptying import empty_quickly
+
+    with django_db_blocker.unblock():
+        empty_quickly()
 
 
 @pytest.fixture(autouse=True)
@@ -24,22 +60,26 @@ def _empty_cache() -> None:
         forget_context()
 
 
-@pytest.fixture
-def world(db: None) -> World:
-    from tests.url_samples import make_world
+@pytest.fixture(scope="session")
+def recorded_world(django_db_setup: None, django_db_blocker: Any) -> RecordedWorld:
+    from tests.recorded_world import record_world
 
-    return make_world()
+    with django_db_blocker.unblock():
+        return record_world()
+
+
+@pytest.fixture
+def world(recorded_world: RecordedWorld, db: None) -> World:
+    return recorded_world.put_back()
 
 
 @pytest.fixture(scope="module")
-def lasting_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    """One world for a whole module that tries every URL: making it takes a second, trying one URL milliseconds."""
+def lasting_world(recorded_world: RecordedWorld, django_db_blocker: Any) -> Iterator[World]:
+    """One world for a whole module that tries every URL."""
     from django.db import transaction
 
-    from tests.url_samples import make_world
-
     with django_db_blocker.unblock(), transaction.atomic():
-        yield make_world()
+        yield recorded_world.put_back()
         transaction.set_rollback(True)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from arena.models import LanguageModel, Price, Provider, Team
 from arena.selectors.language_models import providers_of
 from arena.services.language_models import BY_HAND, ModelFields, PriceFields, parameter_problems
-from arena.services.providers import ProviderFields
+from arena.services.providers import ProviderFields, default_base_url
 
 Input = LanguageModel.Input
 
@@ -25,10 +25,25 @@ class Preset:
     name: str
     base_url: str
     note: str | Promise
+    kind: str = Provider.Kind.OPENAI
 
 
 PRESETS = {
     "openai": Preset("OpenAI", "openai", "https://api.openai.com/v1", _("Needs a key of your OpenAI project.")),
+    "anthropic": Preset(
+        "Anthropic",
+        "anthropic",
+        default_base_url(Provider.Kind.ANTHROPIC),
+        _("Claude, in the Messages format. Needs a key of your Anthropic workspace."),
+        Provider.Kind.ANTHROPIC,
+    ),
+    "gemini": Preset(
+        "Gemini",
+        "gemini",
+        default_base_url(Provider.Kind.GEMINI),
+        _("Google’s Gemini, in the generateContent format. Needs a key of the Gemini API."),
+        Provider.Kind.GEMINI,
+    ),
     "ollama": Preset(
         "Ollama", "ollama", "http://localhost:11434/v1", _("Runs on your own machine and needs no key. Start it first.")
     ),
@@ -73,10 +88,16 @@ class ProviderForm(forms.Form):
         help_text=_("Letters, digits and hyphens. It begins the id of every model: name/model."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+    kind = forms.ChoiceField(
+        label=_("Format"),
+        choices=[(kind.value, kind.label) for kind in Provider.Kind if kind != Provider.Kind.DEMO],
+        initial=Provider.Kind.OPENAI,
+        help_text=_("The language that the address speaks. It stays as it is once the provider is added."),
+    )
     base_url = forms.CharField(
         label=_("Base URL"),
         max_length=500,
-        help_text=_("Without /chat/completions; it often ends in /v1."),
+        help_text=_("Without /chat/completions or /messages; it often ends in /v1."),
         widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
     )
     key = forms.CharField(
@@ -111,6 +132,11 @@ class ProviderForm(forms.Form):
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.provider = provider
+        kind = provider.kind if provider else str(self["kind"].value() or "")
+        # Empty is then the address of the format's maker.
+        self.fields["base_url"].required = not (self.is_bound and default_base_url(kind))
+        if provider is not None:
+            del self.fields["kind"]
         self.key_is_stored = bool(provider and provider.encrypted_key)
         if self.key_is_stored:
             self.fields["key"].label = _("New key")
@@ -120,7 +146,7 @@ class ProviderForm(forms.Form):
 
     def provider_fields(self) -> ProviderFields:
         names = ProviderFields.__dataclass_fields__.keys() - {"kind"}
-        kind = self.provider.kind if self.provider else Provider.Kind.OPENAI
+        kind = self.provider.kind if self.provider else self.cleaned_data["kind"]
         return ProviderFields(kind=kind, **{name: self.cleaned_data[name] for name in names})
 
 
@@ -146,8 +172,6 @@ class ParametersField(forms.CharField):
             raise ValidationError(_("NaN and Infinity are no numbers of JSON.")) from error
         if not isinstance(parsed, dict):
             raise ValidationError(_('Write an object, such as {"temperature": 0.7}.'))
-        if problems := parameter_problems(parsed):
-            raise ValidationError(problems)
         return parsed
 
 
@@ -234,7 +258,7 @@ class LanguageModelForm(PriceForm):
         min_value=1,
         max_value=2**31 - 1,
         required=False,
-        help_text=_("A budget needs it."),
+        help_text=_("A budget needs it, and so does the format of Anthropic."),
     )
     context_tokens = forms.IntegerField(
         label=_("Context, tokens"), min_value=1, max_value=2**31 - 1, required=False, help_text=_("If you know it.")
@@ -254,6 +278,15 @@ class LanguageModelForm(PriceForm):
         self.imported = language_model is not None and language_model.provider is None
         if self.imported:
             del self.fields["provider"]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        provider = cleaned.get("provider")
+        kind = provider.kind if provider else Provider.Kind.OPENAI
+        # Together with whatever else is wrong, not after it.
+        for problem in parameter_problems(cleaned.get("parameters") or {}, kind):
+            self.add_error("parameters", problem)
+        return cleaned
 
     def model_fields(self) -> ModelFields:
         data = self.cleaned_data

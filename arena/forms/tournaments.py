@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from arena.judging.protocol import CRITERIA_CHARACTER_CAP, PRESETS, Protocol, ProtocolError
 from arena.models import LanguageModel, Price, TaskSet, Team, Tournament
-from arena.selectors.specs import TournamentSpec, prices_of
+from arena.selectors.specs import PAIRING_OF_PRESET, TournamentSpec, prices_of
 from arena.selectors.task_sets import categories_of
 
 # What a preset stands for and a tournament may change.
@@ -110,7 +110,11 @@ class PlanForm(forms.Form):
 
     max_matches = _number(_("Matches"), initial=100, low=1, high=MOST_MATCHES)
     step_size = _number(_("Matches a step"), initial=20, low=1, high=MOST_MATCHES)
-    pairing = forms.ChoiceField(label=_("Pairing"), choices=Tournament.Pairing.choices)
+    pairing = forms.ChoiceField(
+        label=_("Pairing"),
+        choices=Tournament.Pairing.choices,
+        help_text=_("Round robin goes with audited judging, by uncertainty with majority; any goes with either."),
+    )
     seed = _number(_("Seed"), initial=1, low=0, high=LARGEST_SEED, help_text=_("Same seed, same schedule."))
     budget_usd = forms.DecimalField(
         label=_("Budget"),
@@ -126,6 +130,7 @@ class PlanForm(forms.Form):
         label=_("Its share of matches"),
         required=False,
         validators=[MinValueValidator(0), MaxValueValidator(100)],
+        help_text=_("Left empty: as chance has it; with pairing by rating 60%."),
         widget=forms.NumberInput(attrs={"class": "input-number", "min": "0", "max": "100"}),
     )
 
@@ -237,6 +242,7 @@ def _settled(data: QueryDict) -> QueryDict:
     if preset in PRESETS and data.get("parts_of") != preset:
         for name, value in _parts(PRESETS[preset]).items():
             settled[name] = str(value)
+        settled["pairing"] = PAIRING_OF_PRESET[preset]
         settled["parts_of"] = preset
     if data.get("categories_of") != data.get("task_set"):
         settled.setlist("categories", [])

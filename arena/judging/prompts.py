@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from arena.judging.protocol import Protocol
@@ -27,6 +28,7 @@ BAD_REPLY_CHARACTER_CAP = 4_000
 
 _NO_WORD = re.compile(r"\W+")
 _NOT_IN_FENCE = re.compile(r"[^0-9a-z]+")
+_ASCII_NOT_IN_FENCE = bytes(code for code in range(128) if _NOT_IN_FENCE.match(chr(code)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ def repair_messages(
     ]
 
 
+@cache
 def schema_in_prompt(language: str) -> str:
     schema = json.dumps(VERDICT_SCHEMA, ensure_ascii=False, indent=2)
     return wording_for(language).schema.format(schema=schema)
@@ -129,8 +132,10 @@ def draw_fence(seed: str, texts: Iterable[str]) -> str:
 
 def _folded(text: str) -> str:
     # Combining marks go before normalising, which is quadratic in the length of a run of them.
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", _NO_WORD.sub("", text))
-    return _NOT_IN_FENCE.sub("", plain.casefold())
+    if text.isascii():
+        # The usual case, a hundred times faster than by expressions.
+        return text.lower().encode("ascii").translate(None, _ASCII_NOT_IN_FENCE).decode("ascii")
+    return _NOT_IN_FENCE.sub("", unicodedata.normalize("NFKC", _NO_WORD.sub("", text)).casefold())
 
 
 def _task_paragraphs(

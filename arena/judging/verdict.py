@@ -42,9 +42,19 @@ _WINNERS: dict[str, Winner] = {"a": "A", "b": "B", "tie": "tie"}
 _KEYS = ("a", "b", "reason", "winner")
 # What the wire formats call an answer that the model or its provider withheld.
 _REFUSAL_FINISHES = frozenset(
-    {"blocklist", "content_filter", "content_filtered", "prohibited_content", "refusal", "safety", "spii"}
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "image_safety",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "spii",
+    }
 )
-_CUT_FINISHES = frozenset({"length", "max_tokens"})
+_CUT_FINISHES = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 _OBJECT_START = re.compile(r'\{(?=\s*+")')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -12,6 +12,7 @@ from arena.llm.messages import ChatRequest, Endpoint
 
 # Payload fields that can be wrong but not left out.
 _STRUCTURE = frozenset({"model", "messages", "stream"})
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 
 _CONTEXT = re.compile(
@@ -29,16 +30,24 @@ _FILES = re.compile(
     r"|expected a string",
     re.IGNORECASE,
 )
-_FILE_SIZE = re.compile(r"too large|too big|too many pages|exceeds? .{0,40}(?:size|pages|\bMB\b|bytes)", re.IGNORECASE)
+_FILE_SIZE = re.compile(
+    r"too large|too big|too many pages|exceeds? .{0,40}(?:size|pages|\bMB\b|bytes)|maximum of \d+ (?:PDF )?pages",
+    re.IGNORECASE,
+)
+_PAYLOAD_SIZE = re.compile(
+    r"(?:payload|request|body)(?: body)? (?:size|length) exceeds|request_too_large", re.IGNORECASE
+)
+# Said with a plain 400 by some.
+_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found)|credit balance is too low", re.IGNORECASE)
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:currently )?(?:supported|available|permitted|allowed|recogni[sz]ed|enabled)"
     r"|(?:does|do)(?: not|n't) (?:currently )?(?:support|accept|allow|have)|unrecogni[sz]ed|unknown"
     r"|unexpected|not compatible|deprecated"
-    r"|cannot be (?:used|set|specified)|can only be|only .{0,30}(?:supported|allowed)|unavailable"
+    r"|cannot (?:both )?be (?:used|set|specified)|(?:can|may) only be|only .{0,30}(?:supported|allowed)|unavailable"
     r"|extra (?:inputs|fields)|additional propert|cannot find field|no longer|incompatible|extra_forbidden",
     re.IGNORECASE,
 )
-_SCHEMA = re.compile(
+SCHEMA_WORDS = re.compile(
     r"response_format|json[_ ]?schema|json[_ ]?(?:mode|object)|structured[_ ]outputs?|guided|grammar"
     r"|strict mode|invalid schema",
     re.IGNORECASE,
@@ -55,7 +64,9 @@ _WORD_CODES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"permission", re.IGNORECASE), 403),
     (re.compile(r"not.?found", re.IGNORECASE), 404),
     (re.compile(r"invalid.?request|invalid.?argument|bad.?request", re.IGNORECASE), 400),
-    (re.compile(r"timeout", re.IGNORECASE), 504),
+    (re.compile(r"timeout|deadline.?exceeded", re.IGNORECASE), 504),
+    (re.compile(r"too.?large", re.IGNORECASE), 413),
+    (re.compile(r"billing", re.IGNORECASE), 402),
 )
 
 
@@ -64,8 +75,11 @@ class Sent:
     """What a call carried, as far as reading its error needs it."""
 
     api_key: str | None
+    # With `response_format` among them where a form of structured reply was asked for, by whatever fields.
     parameters: frozenset[str]
     has_files: bool
+    # What an error speaks of that refuses this form.
+    form_words: re.Pattern[str] = SCHEMA_WORDS
 
     @classmethod
     def of(cls, endpoint: Endpoint, request: ChatRequest, parameters: Iterable[str]) -> Sent:
@@ -80,6 +94,9 @@ class Report:
     code: str
     kind: str
     parameter: str | None
+    retry_after_s: float | None = None
+    # A quota that this day brings no more of.
+    is_used_up: bool = False
 
     @property
     def everything(self) -> str:
@@ -129,7 +146,24 @@ def read_report(document: object) -> Report:
         str(error.get("code") or ""),
         str(error.get("type") or error.get("status") or ""),
         parameter if isinstance(parameter, str) and parameter else None,
+        *_advice(error.get("details")),
     )
+
+
+def _advice(details: object) -> tuple[float | None, bool]:
+    """When to try again, as Google's errors say it, and whether a quota of the day is used up."""
+    retry_after_s, is_used_up = None, False
+    for detail in details if isinstance(details, list) else []:
+        if not isinstance(detail, dict):
+            continue
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str):
+            retry_after_s = retry_after_seconds(delay.removesuffix("s"))
+        violations = detail.get("violations")
+        for violation in violations if isinstance(violations, list) else []:
+            if isinstance(violation, dict) and "PerDay" in str(violation.get("quotaId")):
+                is_used_up = True
+    return retry_after_s, is_used_up
 
 
 def _validation_report(detail: list[object] | dict[str, object]) -> Report:
@@ -146,9 +180,12 @@ def _validation_report(detail: list[object] | dict[str, object]) -> Report:
 def _error(status: int, report: Report, sent: Sent, retry_after_s: float | None) -> LLMError:
     code, parameter = _code(status, report, sent)
     transient = code not in _LASTING and (status in TRANSIENT_STATUSES or status >= 500)
+    if retry_after_s is None:
+        retry_after_s = report.retry_after_s
     waits = status in {429, 529} or (status == 503 and retry_after_s is not None)
-    # An exhausted quota is answered with 429 too, but no wait mends it.
-    counts_as_wait = transient and waits and not _QUOTA.search(report.everything)
+    # An exhausted quota is answered with 429 too, but no wait mends it. With a time to wait it is a limit of rate.
+    exhausted = report.is_used_up or (report.retry_after_s is None and _QUOTA.search(report.everything))
+    counts_as_wait = transient and waits and not exhausted
     message = clean_message(report.message, sent.api_key)
     return LLMError(
         code,
@@ -168,6 +205,7 @@ _LASTING = frozenset(
         ErrorCode.UNSUPPORTED_INPUT,
         ErrorCode.REFUSED,
         ErrorCode.TOO_LARGE,
+        ErrorCode.AUTH,
     }
 )
 _PLAIN_CODES = {
@@ -191,6 +229,10 @@ def _code(status: int, report: Report, sent: Sent) -> tuple[ErrorCode, str | Non
         return ErrorCode.CONTEXT_OVERFLOW, None
     if status in {400, 403, 422} and _REFUSED.search(everything):
         return ErrorCode.REFUSED, None
+    if status == 400 and _KEY.search(everything):
+        return ErrorCode.AUTH, None
+    if status == 400 and _PAYLOAD_SIZE.search(everything):
+        return ErrorCode.TOO_LARGE, None
     if status in {400, 422}:
         parameter = refused_parameter(report, sent)
         if parameter:
@@ -207,7 +249,7 @@ def refused_parameter(report: Report, sent: Sent) -> str | None:
         # Says what is wrong, and it is not a parameter: the messages, or the model.
         return None
     if "response_format" in sent.parameters and (
-        named == "response_format" or (not named and _SCHEMA.search(report.everything))
+        named == "response_format" or (not named and sent.form_words.search(report.everything))
     ):
         return "response_format"
     if not _UNSUPPORTED.search(report.everything):
@@ -215,12 +257,15 @@ def refused_parameter(report: Report, sent: Sent) -> str | None:
     if named:
         return named
     # The name that comes first is refused, a later one is advice: "no max_tokens, use max_completion_tokens".
-    found = [
-        (match.start(), name)
-        for name in sent.parameters
-        if (match := re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", report.message))
-    ]
+    found = [(match.start(), name) for name in sent.parameters if (match := _name_pattern(name).search(report.message))]
     return min(found)[1] if found else None
+
+
+def _name_pattern(name: str) -> re.Pattern[str]:
+    # Servers that take camelCase may complain in snake_case.
+    snake = _CAMEL.sub("_", name).lower()
+    spoken = "|[Tt]hinking (?:level|budget)" if name == "thinkingConfig" else ""
+    return re.compile(rf"(?<![\w.-])(?:{re.escape(name)}|{re.escape(snake)}{spoken})(?![\w-])")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -15,35 +15,46 @@ class _Cache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
-        self._urls: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._texts: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, str]) -> str | None:
+    def get(self, key: str) -> str | None:
         with self._lock:
-            url = self._urls.get(key)
-            if url is not None:
-                self._urls.move_to_end(key)
-            return url
+            text = self._texts.get(key)
+            if text is not None:
+                self._texts.move_to_end(key)
+            return text
 
-    def put(self, key: tuple[str, str], url: str) -> None:
-        if len(url) > self._limit:
+    def put(self, key: str, text: str) -> None:
+        if len(text) > self._limit:
             return
         with self._lock:
-            self._size += len(url) - len(self._urls.pop(key, ""))
-            self._urls[key] = url
+            self._size += len(text) - len(self._texts.pop(key, ""))
+            self._texts[key] = text
             while self._size > self._limit:
-                self._size -= len(self._urls.popitem(last=False)[1])
+                self._size -= len(self._texts.popitem(last=False)[1])
 
 
 _cache = _Cache(CACHE_LIMIT)
 
 
-def data_url(content_type: str, data: Content, digest: str | None) -> str:
+def base64_text(data: Content, digest: str | None) -> str:
     """A file known by its digest is not even read again while its encoded form is kept."""
-    key = (content_type, digest or "")
-    if digest and (kept := _cache.get(key)):
+    if digest and (kept := _cache.get(digest)):
         return kept
-    url = f"data:{content_type};base64,{b64encode(content_bytes(data)).decode('ascii')}"
+    text = b64encode(content_bytes(data)).decode("ascii")
     if digest:
-        _cache.put(key, url)
-    return url
+        _cache.put(digest, text)
+    return text
+
+
+def data_url(content_type: str, data: Content, digest: str | None) -> str:
+    return f"data:{content_type};base64,{base64_text(data, digest)}"
+
+
+def inline_data(url: str) -> tuple[str, str] | None:
+    """(content type, base64) of a data URL; None for an address."""
+    head, comma, text = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return head.removeprefix("data:").removesuffix(";base64").split(";")[0], text

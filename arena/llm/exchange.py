@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import httpcore
 import httpx
 
-from arena.llm.classify import Sent, http_error
+from arena.llm.classify import http_error
 from arena.llm.errors import ErrorCode, LLMError, clean_message
 from arena.llm.guard import BlockedAddressError
 from arena.llm.messages import ChatRequest, Completion, Endpoint
@@ -52,8 +52,8 @@ class Exchange:
         self._clock: Clock = self._line.clock
         self._request = request
         self._payload = self._format.payload(request)
-        self._sent = Sent.of(endpoint, request, self._payload)
-        self._reader: AnswerReader = self._format.reader(self._sent)
+        self._sent = self._format.sent(endpoint, request, self._payload)
+        self._reader: AnswerReader = self._format.reader(request, self._sent)
         self._begun_at: float | None = None
         self._ended_at: float | None = None
         self._streamed = False
@@ -91,7 +91,7 @@ class Exchange:
         if not request.url.host:
             raise httpx.InvalidURL("no host")
         self._host = request.url.netloc.decode("ascii")
-        response = self._line.http.send(request, stream=True)
+        response = self._line.http.handle_request(request)
         try:
             self._receive(response)
         finally:
@@ -112,7 +112,7 @@ class Exchange:
         silence = endpoint.read_timeout_s
         return httpx.Request(
             "POST",
-            endpoint.base_url.rstrip("/") + self._format.path(self._request),
+            endpoint.base_url.rstrip("/") + self._format.path(endpoint, self._request),
             headers={
                 **self._format.headers(key),
                 "content-type": "application/json",

@@ -48,7 +48,7 @@ def _attempt(
         extensions={"timeout": {**timeout, "pool": deadline_s}},
     )
     try:
-        response = line.http.send(request, stream=True)
+        response = line.http.handle_request(request)
         try:
             return _read(response, max_bytes)
         finally:

@@ -10,10 +10,26 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-Structured = Literal["schema", "json"]
+# Forms of reply that are asked for on the wire: a JSON schema, a forced tool that takes it, the schema in the
+# smaller language of OpenAPI, or JSON of any shape. Which of them there are depends on the wire format.
+Structured = Literal["schema", "tool", "openapi", "json"]
 Content = bytes | Callable[[], bytes]
 
-REFUSAL_FINISH_REASONS = frozenset({"content_filter", "refusal", "safety", "prohibited_content"})
+# What the wire formats call an answer that the model or its provider withheld, in lower case.
+REFUSAL_FINISH_REASONS = frozenset(
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "image_safety",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "spii",
+    }
+)
+CUT_FINISH_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 
 
 def content_bytes(content: Content) -> bytes:
@@ -98,6 +114,12 @@ class ChatRequest:
     def has_files(self) -> bool:
         return any(message.has_files for message in self.messages)
 
+    @property
+    def schema(self) -> Mapping[str, object]:
+        if self.json_schema is None:
+            raise ValueError(f"structured={self.structured!r} needs a json_schema")
+        return self.json_schema
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -105,8 +127,12 @@ class Usage:
     # Includes reasoning tokens, which are paid for as output.
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+    # Part of the input tokens.
     cached_tokens: int | None = None
     cost_usd: Decimal | None = None
+    # The input as tokens of the full input price, where a provider's cache makes some of it cheaper or dearer by
+    # factors that are the same for all its models.
+    billed_input_tokens: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +155,4 @@ class Completion:
 
     @property
     def truncated(self) -> bool:
-        return self.finish_reason in {"length", "max_tokens"}
+        return (self.finish_reason or "").lower() in CUT_FINISH_REASONS

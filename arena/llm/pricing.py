@@ -51,7 +51,7 @@ def seed_price(model_id: str, base_url: str, on: datetime | None = None) -> Seed
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, model = get_snapshot().find_provider_model(model_id, None, None, base_url)
+        _, model = get_snapshot().find_provider_model(model_id.removeprefix("models/"), None, None, base_url)
     except LookupError:
         return None
     on = on or datetime.now(UTC)
@@ -94,7 +94,8 @@ def cost_usd(usage: Usage, price: TokenPrice | None) -> Decimal | None:
         return usage.cost_usd
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return _sum(usage.input_tokens, usage.output_tokens, price)
+    billed = usage.billed_input_tokens
+    return _sum(usage.input_tokens if billed is None else billed, usage.output_tokens, price)
 
 
 def worst_case_usd(
@@ -107,7 +108,7 @@ def worst_case_usd(
     return _sum(input_tokens, max_tokens, price)
 
 
-def _sum(input_tokens: int, output_tokens: int, price: TokenPrice) -> Decimal:
+def _sum(input_tokens: int | Decimal, output_tokens: int, price: TokenPrice) -> Decimal:
     return (input_tokens * price.input_per_million + output_tokens * price.output_per_million) / MILLION
 
 
@@ -120,7 +121,9 @@ def bound_input_bytes(request: ChatRequest) -> int:
             if isinstance(part, TextPart):
                 size += len(part.text.encode("utf-8", "replace")) + 1
     # Tools and the like are billed as input too.
-    return size + _extra_bytes(request.parameters)
+    size += _extra_bytes(request.parameters)
+    # What is written to a provider's cache costs up to twice the price of input.
+    return 2 * size if "cache_control" in str(request.parameters) else size
 
 
 def _extra_bytes(values: Mapping[str, object]) -> int:

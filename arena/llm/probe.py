@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from arena.llm.client import complete
 from arena.llm.errors import ErrorCode, LLMError
-from arena.llm.fallbacks import adapted
+from arena.llm.fallbacks import adapted, weaker
 from arena.llm.messages import (
     ChatMessage,
     ChatRequest,
@@ -19,10 +19,11 @@ from arena.llm.messages import (
     TextPart,
     Usage,
 )
+from arena.llm.wire import wire_format
 
 MAX_ATTEMPTS = 8
-# Room for models that think before they say anything.
-PROBE_MAX_TOKENS = 512
+# Room for models that think before they say anything; only what they say is paid for.
+PROBE_MAX_TOKENS = 2048
 _SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},
@@ -48,6 +49,14 @@ _SENTENCES = {
     ErrorCode.BLOCKED_ADDRESS: "The base URL points to an address that must not be called.",
     ErrorCode.TOO_LARGE: "The provider says the request is too large.",
     ErrorCode.OTHER: "The call failed.",
+}
+
+
+_FORMS: dict[Structured, str] = {
+    "schema": "It follows a JSON schema.",
+    "tool": "It follows a JSON schema by calling a tool with its reply.",
+    "openapi": "It follows a JSON schema in the smaller language of OpenAPI.",
+    "json": "It knows JSON mode, but no schema.",
 }
 
 
@@ -93,13 +102,17 @@ class _Prober:
     attempts: list[Attempt] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
 
+    @property
+    def forms(self) -> tuple[Structured, ...]:
+        return wire_format(self.endpoint).forms
+
     def call(self, request: ChatRequest, purpose: str) -> tuple[ChatRequest, Completion | LLMError]:
         """One answer, after as many refused parameters as there are."""
         while True:
             outcome = self._attempt(request, purpose)
             if isinstance(outcome, Completion) or len(self.attempts) >= MAX_ATTEMPTS:
                 return request, outcome
-            step = adapted(request, outcome)
+            step = adapted(request, outcome, self.forms)
             if step is None:
                 return request, outcome
             request, change = step
@@ -180,9 +193,8 @@ def _structured(
         if completion.truncated or completion.refused:
             # Says nothing about the format.
             return request, None, False
-        change = "no_schema" if request.structured == "schema" else "no_json"
-        request = replace(request, structured="json" if request.structured == "schema" else None)
-        prober.changes.append(change)
+        prober.changes.append(f"no_{request.structured}")
+        request = weaker(request, prober.forms)
         if request.structured is None or len(prober.attempts) >= MAX_ATTEMPTS:
             break
         request, outcome = prober.call(request, "probe")
@@ -197,9 +209,9 @@ def _obeys(completion: Completion, structured: Structured) -> bool:
         reply = json.loads(completion.text)
     except (ValueError, RecursionError):
         return False
-    if structured == "schema":
-        return isinstance(reply, dict) and set(reply) == {"ok"} and isinstance(reply["ok"], bool)
-    return isinstance(reply, dict)
+    if structured == "json":
+        return isinstance(reply, dict)
+    return isinstance(reply, dict) and set(reply) == {"ok"} and isinstance(reply["ok"], bool)
 
 
 def _pdf(prober: _Prober, request: ChatRequest, pdf: bytes, word: str | None) -> tuple[bool | None, bool | None]:
@@ -224,8 +236,7 @@ def _sentence(
     if not completion.streamed:
         sentences.append("It does not stream.")
     if known:
-        forms = {"schema": "It follows a JSON schema.", "json": "It knows JSON mode, but no schema."}
-        sentences.append(forms[structured] if structured else "It knows neither JSON schema nor JSON mode.")
+        sentences.append(_FORMS[structured] if structured else "It knows neither JSON schema nor JSON mode.")
     if pdf_accepted:
         sentences.append("It takes PDFs." if pdf_read is not False else "It accepts PDFs, but did not read one.")
     elif pdf_accepted is False:

@@ -16,6 +16,8 @@ from arena.models.teams import Team
 class Provider(PublicModel):
     class Kind(models.TextChoices):
         OPENAI = "openai", _("OpenAI-compatible")
+        ANTHROPIC = "anthropic", _("Anthropic Messages")
+        GEMINI = "gemini", _("Gemini generateContent")
         DEMO = "demo", _("Demo endpoint")
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="providers")
@@ -127,6 +129,9 @@ class LanguageModel(PublicModel):
             "pdf_input": self.pdf_input,
             "image_input": self.image_input,
         }
+        if self.provider is not None and self.provider.kind in {Provider.Kind.ANTHROPIC, Provider.Kind.GEMINI}:
+            # One gateway may serve several formats under one address. Left out for the first, older than this line.
+            identity["kind"] = str(self.provider.kind)
         canonical = json.dumps(identity, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -92,6 +92,8 @@ def quirks_of(language_model: LanguageModel) -> list[str]:
     """What the endpoint turned out to refuse, in words."""
     words = {
         "no_schema": _("no JSON schema"),
+        "no_tool": _("no forced tool"),
+        "no_openapi": _("no schema in the language of OpenAPI"),
         "no_json": _("no JSON mode"),
         "no_stream_options": _("reports no usage while streaming"),
         "max_completion_tokens": _("answer limit sent as max_completion_tokens"),

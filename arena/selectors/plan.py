@@ -22,7 +22,7 @@ from arena.models import Call, CallStatus, LanguageModel, Price, SampleAttachmen
 from arena.selectors.cells import Cell, known_trials, reads_as_judge, refused_types
 from arena.selectors.plan_warnings import PlanWarning, warnings_of
 from arena.selectors.specs import TournamentSpec, named, prices_of, problems_of
-from ratings.engine.pairing import Planned, pairs, remaining
+from ratings.engine.pairing import Planned, pairs, remaining, step_seed
 
 Role = Literal["candidate", "judge", "stand_in"]
 
@@ -176,6 +176,8 @@ def plan_of(spec: TournamentSpec) -> Plan:
     plan.categories = sorted({sample.category for sample in samples})
     draft = _Draft(plan, samples)
     draft.count(planned)
+    if spec.follows_results:
+        draft.bound_any_schedule()
     return plan
 
 
@@ -215,7 +217,8 @@ def _planned(spec: TournamentSpec, samples: Sequence[SampleFacts]) -> list[Plann
         len(pks),
         tuple(sample.category for sample in samples),
         spec.max_matches,
-        spec.seed,
+        # Where results are followed: a schedule of equally good candidates, whose first step is that of the run.
+        step_seed(spec.seed, 1) if spec.follows_results else spec.seed,
         baseline,
         spec.baseline_weight if baseline is not None else None,
     )
@@ -264,6 +267,8 @@ class _Draft:
         }
         plan.rows = [row for rows in self.rows.values() for row in rows]
         self.answers: dict[Cell, tuple[int, float] | None] = {}
+        # Answers that cost nothing any more.
+        self.there: set[Cell] = set()
         self.prompt_bytes = prompt_bytes(spec.protocol)
         self._reads: dict[tuple[int, frozenset[str]], bool] = {}
 
@@ -280,6 +285,33 @@ class _Draft:
         for match in planned:
             self._count_match(match)
 
+    def bound_any_schedule(self) -> None:
+        """The worst case of every schedule there may be, in place of that of the one that was counted."""
+        matches = self.plan.matches
+        for place, row in enumerate(self.rows["candidate"]):
+            row.most_calls = row.input_bytes = row.pdf_pages = row.images = 0
+            open_samples = {
+                sample.input_hash: sample
+                for index, sample in enumerate(self.samples)
+                if self._cell(index, place) not in self.there
+            }
+            largest = sorted(open_samples.values(), key=lambda sample: (sample.file_tokens, sample.text_bytes))
+            for sample in largest[-matches:]:
+                self._count_attempts(sample, row)
+        answers = sorted(self._longest_answer(row) for row in self.rows["candidate"])[-2:]
+        largest_prompt = SampleFacts(
+            pk=0,
+            category="",
+            input_hash="",
+            text_bytes=max(sample.text_bytes + sample.note_bytes for sample in self.samples),
+            note_bytes=0,
+            pdf_pages=max(sample.pdf_pages for sample in self.samples),
+            images=max(sample.images for sample in self.samples),
+        )
+        for row in (*self.rows["judge"], *self.rows["stand_in"]):
+            row.most_calls = row.input_bytes = row.pdf_pages = row.images = 0
+            self._bound_verdicts(row, largest_prompt, sum(answers), times=matches)
+
     def _cell(self, sample: int, place: int) -> Cell:
         return self.samples[sample].input_hash, self.spec.candidates[place].fingerprint
 
@@ -287,6 +319,7 @@ class _Draft:
         trial = known.get(cell)
         if trial is not None and trial.succeeded:
             self.plan.trials_cached += 1
+            self.there.add(cell)
             characters = min(trial.characters or 0, self.spec.protocol.answer_character_cap)
             self.answers[cell] = (characters * UTF8_BYTES, characters / BYTES_PER_TOKEN)
         elif refused_types(row.model, sample.file_types):
@@ -298,20 +331,30 @@ class _Draft:
             self._count_call(sample, row, cell)
 
     def _count_call(self, sample: SampleFacts, row: ModelPlan, cell: Cell) -> None:
-        model, attempts = row.model, 1 + TRIAL_LIMITS.retries
-        size = sample.text_bytes + len(model.system_prompt.encode()) + len(str(model.parameters).encode())
-        size += MESSAGE_OVERHEAD_BYTES
+        model = row.model
+        size = self._count_attempts(sample, row)
         output = row.seen.output_tokens if row.seen else DEFAULT_ANSWER_TOKENS
         output = min(output, model.max_tokens or output)
         row.calls += 1
+        row.expected_input_tokens += size / BYTES_PER_TOKEN + sample.file_tokens
+        row.expected_output_tokens += output
+        self.answers[cell] = (self._longest_answer(row), output)
+
+    def _count_attempts(self, sample: SampleFacts, row: ModelPlan) -> int:
+        """What an answer may take at worst; returns the bytes of its input."""
+        model, attempts = row.model, 1 + TRIAL_LIMITS.retries
+        size = sample.text_bytes + len(model.system_prompt.encode()) + len(str(model.parameters).encode())
+        size += MESSAGE_OVERHEAD_BYTES
         row.most_calls += attempts
         row.input_bytes += attempts * size
         row.pdf_pages += attempts * sample.pdf_pages
         row.images += attempts * sample.images
-        row.expected_input_tokens += size / BYTES_PER_TOKEN + sample.file_tokens
-        row.expected_output_tokens += output
+        return size
+
+    def _longest_answer(self, row: ModelPlan) -> int:
+        """Bytes that a judge may be sent of it."""
         longest = self.spec.protocol.answer_character_cap * UTF8_BYTES
-        self.answers[cell] = (min(longest, (model.max_tokens or longest) * ANSWER_TOKEN_BYTES), output)
+        return min(longest, (row.model.max_tokens or longest) * ANSWER_TOKEN_BYTES)
 
     def _count_match(self, match: Planned) -> None:
         plan, sample = self.plan, self.samples[match.sample]
@@ -362,14 +405,8 @@ class _Draft:
     def _count_verdicts(
         self, row: ModelPlan, sample: SampleFacts, first: tuple[int, float], second: tuple[int, float]
     ) -> None:
-        protocol, model = self.spec.protocol, row.model
-        orders = protocol.seat_orders
-        attempts = orders * (1 + protocol.repair_attempts)
-        row.most_calls += attempts
-        size = self.prompt_bytes + sample.text_bytes + sample.note_bytes + len(str(model.parameters))
-        row.input_bytes += attempts * (size + first[0] + second[0])
-        row.pdf_pages += attempts * sample.pdf_pages
-        row.images += attempts * sample.images
+        orders, model = self.spec.protocol.seat_orders, row.model
+        size = self._bound_verdicts(row, sample, first[0] + second[0])
         if row.role == "stand_in":
             # How often somebody fails is not foreseen.
             return
@@ -377,6 +414,17 @@ class _Draft:
         row.calls += orders
         row.expected_input_tokens += orders * (size / BYTES_PER_TOKEN + sample.file_tokens + first[1] + second[1])
         row.expected_output_tokens += orders * output
+
+    def _bound_verdicts(self, row: ModelPlan, sample: SampleFacts, answer_bytes: int, *, times: int = 1) -> int:
+        """What a judge's verdicts on matches may take at worst; returns the bytes of a prompt without answers."""
+        protocol = self.spec.protocol
+        attempts = times * protocol.seat_orders * (1 + protocol.repair_attempts)
+        size = self.prompt_bytes + sample.text_bytes + sample.note_bytes + len(str(row.model.parameters))
+        row.most_calls += attempts
+        row.input_bytes += attempts * (size + answer_bytes)
+        row.pdf_pages += attempts * sample.pdf_pages
+        row.images += attempts * sample.images
+        return size
 
 
 def seen_tokens(spec: TournamentSpec) -> dict[tuple[int, str], Seen]:

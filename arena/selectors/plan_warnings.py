@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 THIN_SLICE = 20
 ROUNDS_TO_DEFEND = 200
 SHOWN = 4
+NOTES = {"few_rounds", "full_ids", "cached", "follows_results"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class PlanWarning:
 
 def warnings_of(plan: Plan) -> list[PlanWarning]:
     return [
-        PlanWarning(code, sentence, "note" if code in {"few_rounds", "full_ids", "cached"} else "warning")
+        PlanWarning(code, sentence, "note" if code in NOTES else "warning")
         for code, sentence in [
             *_money(plan),
             *_panel(plan),
@@ -137,6 +138,14 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _size(plan: Plan) -> Iterator[tuple[str, str]]:
+    if plan.spec.follows_results and plan.matches:
+        yield (
+            "follows_results",
+            _(
+                "The pairing follows results, so who meets whom is not known yet. Calls and costs are those of a "
+                "schedule of equally good candidates; the worst case holds for any."
+            ),
+        )
     if plan.matches < plan.spec.max_matches:
         yield (
             "fewer_matches",

@@ -10,6 +10,10 @@ from typing import Any
 
 from arena.judging.protocol import Protocol
 from arena.models import LanguageModel, Price, TaskSet, Tournament
+from ratings.engine.pairing import FOLLOWING
+
+# The pairing that goes with a preset where none is chosen.
+PAIRING_OF_PRESET = {"audited": Tournament.Pairing.ROUND_ROBIN, "majority": Tournament.Pairing.GLICKO2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +26,8 @@ class TournamentSpec:
     judges: Sequence[LanguageModel]
     replacement_judges: Sequence[LanguageModel] = ()
     protocol: Protocol
-    pairing: str = Tournament.Pairing.ROUND_ROBIN
+    # Left empty, that of the protocol's preset.
+    pairing: str = ""
     max_matches: int
     step_size: int = 20
     seed: int = 1
@@ -31,6 +36,13 @@ class TournamentSpec:
     baseline_weight: float | None = None
     categories: Sequence[str] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairing", str(self.pairing or PAIRING_OF_PRESET[self.protocol.preset]))
+
+    @property
+    def follows_results(self) -> bool:
+        return self.pairing in FOLLOWING
 
     @property
     def models(self) -> list[LanguageModel]:
@@ -66,6 +78,8 @@ def problems_of(spec: TournamentSpec) -> list[str]:
         problems.append("The task set has no sample in the chosen categories.")
     if spec.baseline is not None and spec.baseline.pk not in {model.pk for model in spec.candidates}:
         problems.append("The baseline must be one of the candidates.")
+    if spec.baseline_weight is not None and spec.baseline is None:
+        problems.append("A share of matches with the baseline needs a baseline.")
     return problems
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from django.db.models import Count, DecimalField, IntegerField, Min, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from arena.models import Call, CallStatus, Match, Team, Tournament, Trial, Verdict
+from arena.models import BenchProbe, Call, CallStatus, Match, Team, Tournament, Trial, Verdict
 from arena.selectors.advice import meaning_of
 
 OPEN = (Match.Status.WAITING, Match.Status.JUDGING)
@@ -30,7 +31,9 @@ def _count(rows: QuerySet[Match]) -> Coalesce:
 
 def tournaments_of(team: Team) -> QuerySet[Tournament]:
     matches = Match.objects.filter(tournament=OuterRef("pk"))
-    spent = Call.objects.filter(tournament=OuterRef("pk")).order_by().values("tournament").annotate(sum=Sum("cost_usd"))
+    calls = Call.objects.filter(tournament=OuterRef("pk")).order_by().values("tournament")
+    spent = calls.annotate(sum=Sum("cost_usd"))
+    unpriced = calls.annotate(n=Count("pk", filter=Q(cost_usd=None)))
     return (
         Tournament.objects.filter(team=team)
         .select_related("task_set", "created_by")
@@ -39,6 +42,7 @@ def tournaments_of(team: Team) -> QuerySet[Tournament]:
             played_count=_count(matches.exclude(status__in=OPEN)),
             decided_count=_count(matches.filter(status=Match.Status.DECIDED)),
             cost_usd=Subquery(spent.values("sum"), output_field=DecimalField(max_digits=14, decimal_places=8)),
+            calls_of_unknown_cost=Coalesce(Subquery(unpriced.values("n"), output_field=IntegerField()), 0),
         )
         .order_by("-created_at", "-pk")
     )
@@ -50,6 +54,8 @@ class CandidateCoverage:
     full_id: str
     completed: int = 0
     void: int = 0
+    withdrawn: int = 0
+    benched: bool = False
     participated: int = 0
 
     @property
@@ -87,10 +93,13 @@ class Live:
     trial_errors: list[ErrorLine] = field(default_factory=list)
     verdict_errors: list[ErrorLine] = field(default_factory=list)
     call_errors: list[ErrorLine] = field(default_factory=list)
+    # Matches that are wanted and not planned yet, where the pairing follows results.
+    to_come: int = 0
+    benches: list[Bench] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        return self.by_status.total()
+        return self.by_status.total() + self.to_come
 
     @property
     def open(self) -> int:
@@ -98,11 +107,15 @@ class Live:
 
     @property
     def resolved(self) -> int:
-        return self.total - self.open
+        return self.by_status.total() - self.open
 
     @property
     def decided(self) -> int:
         return self.by_status[Match.Status.DECIDED]
+
+    @property
+    def withdrawn(self) -> int:
+        return self.by_status[Match.Status.WITHDRAWN]
 
     @property
     def statuses(self) -> list[tuple[str, Any, int]]:
@@ -110,7 +123,7 @@ class Live:
 
     @property
     def session_coverage(self) -> float | None:
-        return sum(self.by_status[status] for status in JUDGED) / self.total if self.total else None
+        return sum(self.by_status[status] for status in JUDGED) / self.by_status.total() if self.by_status else None
 
     @property
     def coverage_percent(self) -> float | None:
@@ -120,16 +133,64 @@ class Live:
     def seconds_left(self) -> float | None:
         if self.tournament.status != Tournament.Status.RUNNING or not self.per_minute:
             return None
-        return self.open / self.per_minute * 60
+        return (self.open + self.to_come) / self.per_minute * 60
 
     @property
     def has_errors(self) -> bool:
         return bool(self.trial_errors or self.verdict_errors or self.call_errors)
 
 
+@dataclass(frozen=True)
+class Bench:
+    """A candidate that sits out, and why."""
+
+    label: str
+    code: str
+    meaning: Any
+    advice: Any
+    # As the provider said it, of the last answer that failed.
+    error: str
+    # Answers that it was asked for since.
+    probes: int
+
+
+def benches_of(tournament: Tournament) -> list[Bench]:
+    candidates = list(tournament.candidates.filter(benched=True)) if tournament.started_at else []
+    if not candidates:
+        return []
+    failed = Trial.objects.filter(requests__tournament=tournament, status=CallStatus.FAILED).order_by("pk")
+    last = {trial.fingerprint: trial for trial in failed.only("pk", "fingerprint", "skip_code", "error")}
+    asked = dict(
+        BenchProbe.objects.filter(candidate__in=candidates).values_list("candidate").annotate(n=Count("pk")).order_by()
+    )
+    benches = []
+    for candidate in candidates:
+        trial = last.get(candidate.snapshot.get("fingerprint", ""))
+        code = trial.skip_code if trial is not None else "OTHER_ERROR"
+        error = trial.error if trial is not None else ""
+        benches.append(Bench(candidate.label, code, *meaning_of(code), error, asked.get(candidate.pk, 0)))
+    return benches
+
+
+def to_come(tournament: Tournament, by_status: Mapping[str, int]) -> int:
+    """Matches that an active tournament wants beside those planned; none where all are planned at once."""
+    if not (tournament.follows_results and tournament.is_active):
+        return 0
+    planned = sum(by_status.values())
+    samples = tournament.task_set.samples.all()
+    if tournament.categories:
+        samples = samples.filter(category__in=tournament.categories)
+    playing = tournament.candidates.filter(benched=False).count()
+    possible = playing * (playing - 1) // 2 * samples.count()
+    left = tournament.max_matches - planned + by_status.get(Match.Status.WITHDRAWN, 0)
+    return max(0, min(left, possible - planned))
+
+
 def live_of(tournament: Tournament) -> Live:
     live = Live(tournament)
     _read_matches(live)
+    live.to_come = to_come(tournament, live.by_status)
+    live.benches = benches_of(tournament)
     _read_calls(live)
     _read_queue(live)
     return live
@@ -151,15 +212,14 @@ def _read_matches(live: Live) -> None:
     live.per_minute = _rate(
         sum(row[3] for row in firsts), min((row[4] for row in firsts if row[4]), default=None), live, now
     )
-    rows = {
-        pk: CandidateCoverage(label, full_id)
-        for pk, label, full_id in live.tournament.candidates.values_list("pk", "label", "full_id")
-    }
+    found = live.tournament.candidates.values_list("pk", "label", "full_id", "benched")
+    rows = {pk: CandidateCoverage(label, full_id, benched=benched) for pk, label, full_id, benched in found}
     for pk, status, n in [*(row[:3] for row in firsts), *seconds]:
         row = rows[pk]
         row.participated += n
         row.completed += n if status in JUDGED else 0
         row.void += n if status == Match.Status.VOID else 0
+        row.withdrawn += n if status == Match.Status.WITHDRAWN else 0
     live.coverage = list(rows.values())
 
 

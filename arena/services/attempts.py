@@ -14,6 +14,7 @@ from arena.llm.client import complete
 from arena.llm.errors import ErrorCode, LLMError
 from arena.llm.fallbacks import adapted, with_changes
 from arena.llm.messages import ChatMessage, ChatRequest, Completion, Structured, Usage
+from arena.llm.wire import wire_format
 from arena.models import LanguageModel
 from arena.services.wire import ModelContext, forget_context
 
@@ -62,13 +63,14 @@ def call_model(context: ModelContext, prepared: Prepared) -> list[Attempt]:
     if connection.vendor == "postgresql":
         # Back to the pool: a connection kept during calls makes the pool the limit of concurrency.
         connection.close()
-    request = with_changes(prepared.request, context.changes)
+    forms = wire_format(context.endpoint).forms
+    request = with_changes(prepared.request, context.changes, forms)
     attempts: list[Attempt] = []
     changes: list[str] = []
     while True:
         attempts.append(_attempt(context, prepared.ready(request), prepared.deadline_s))
         error = attempts[-1].error
-        step = adapted(request, error) if error is not None and len(changes) < MOST_CHANGES else None
+        step = adapted(request, error, forms) if error is not None and len(changes) < MOST_CHANGES else None
         if step is None:
             break
         request, change = step

@@ -20,11 +20,17 @@ class Bill(NamedTuple):
     source: str
 
 
+def _has_begun(error: LLMError) -> bool:
+    """An error inside a stream carries a status too, but what came before it was made, and may be charged for."""
+    usage = error.usage
+    return bool(error.partial_text or error.partial_reasoning or usage.input_tokens or usage.output_tokens)
+
+
 def bill_for(error: LLMError | None, usage: Usage, price: Price | None) -> Bill:
     if error is not None and not error.sent:
         return Bill(Decimal(0), "the request never left")
     status = error.http_status if error is not None else None
-    if error is not None and status is not None and status >= 400 and status not in GAVE_UP and not error.partial_text:
+    if error is not None and status is not None and status >= 400 and status not in GAVE_UP and not _has_begun(error):
         return Bill(Decimal(0), f"refused with HTTP {status}")
     cost = money(cost_usd(usage, price))
     if cost is None:

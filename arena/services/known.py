@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from django.db.models import QuerySet
 
 from arena.judging.protocol import Protocol
-from arena.models import Judge, Jury, Sample, Tournament
+from arena.models import Candidate, Judge, Jury, Sample, Tournament
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -81,6 +81,9 @@ protocol_of: Kept[int, Protocol] = Kept(
 judge_model_of: Kept[int, int] = Kept(
     lambda judge_id: Judge.objects.values_list("language_model_id", flat=True).get(pk=judge_id)
 )
+candidate_model_of: Kept[int, str] = Kept(
+    lambda pk: str(Candidate.objects.values_list("snapshot", flat=True).get(pk=pk)["model_id"])
+)
 panel_of: Kept[int, Panel] = Kept(_read_panel)
 sample_of: Kept[int, Sample] = Kept(lambda sample_id: _samples().get(pk=sample_id))
 # Seed and team never change; a budget may, and a claim checks what matters of it in its own UPDATE.
@@ -88,5 +91,5 @@ tournament_of: Kept[int, Tournament] = Kept(lambda pk: Tournament.objects.get(pk
 
 
 def forget() -> None:
-    for kept in (protocol_of, judge_model_of, panel_of, sample_of, tournament_of):
+    for kept in (protocol_of, judge_model_of, candidate_model_of, panel_of, sample_of, tournament_of):
         kept.forget()

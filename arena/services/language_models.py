@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 
 from arena.llm.demo.catalogue import DEMO_KEY, DEMO_MODELS, DEMO_PRICE_SOURCE, DemoModel
 from arena.llm.families import guess_family
-from arena.llm.openai import check_parameters
 from arena.llm.pricing import seed_price
 from arena.llm.text import storable
+from arena.llm.wire import format_of
 from arena.models import LanguageModel, Price, Provider, Team, User
 from arena.services import audit
 from arena.services.members import Refused
@@ -245,7 +245,9 @@ def _apply(language_model: LanguageModel, fields: ModelFields) -> None:
 
 def _check(language_model: LanguageModel) -> None:
     problems: dict[str, list[str]] = {}
-    if found := parameter_problems(language_model.parameters):
+    provider = language_model.provider
+    kind = provider.kind if provider is not None else Provider.Kind.OPENAI
+    if found := parameter_problems(language_model.parameters, kind):
         problems["parameters"] = found
     if len(language_model.system_prompt) > PROMPT_LIMIT:
         message = _("A system prompt can have %(limit)s characters at most.") % {"limit": PROMPT_LIMIT}
@@ -253,7 +255,11 @@ def _check(language_model: LanguageModel) -> None:
     for name in ("context_tokens", "max_tokens"):
         if getattr(language_model, name) == 0:
             problems[name] = [_("Leave this empty if there is no limit; it cannot be 0.")]
-    if language_model.provider is not None and language_model.provider.team_id != language_model.team_id:
+    if provider is not None and language_model.max_tokens is None and format_of(kind).needs_max_tokens:
+        problems["max_tokens"] = [
+            _("The format of this provider takes no call without a limit. Give one, such as 8192.")
+        ]
+    if provider is not None and provider.team_id != language_model.team_id:
         raise ValueError("a provider of another team")
     try:
         language_model.full_clean(exclude=problems)
@@ -266,8 +272,9 @@ def _check(language_model: LanguageModel) -> None:
         raise ValidationError(dict(problems))
 
 
-def parameter_problems(parameters: Mapping[str, Any]) -> list[str]:
-    problems = check_parameters(parameters)
+def parameter_problems(parameters: Mapping[str, Any], kind: str = Provider.Kind.OPENAI) -> list[str]:
+    """What cannot be sent along in the wire format of such a provider, or not be stored."""
+    problems = format_of(kind).check_parameters(parameters)
     names = sorted(OWN_PARAMETERS & parameters.keys())
     problems += [
         _('"%(name)s" has a field or a rule of its own and cannot be given here.') % {"name": n} for n in names

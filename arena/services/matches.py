@@ -7,6 +7,7 @@ their own transactions could otherwise both leave.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.db import transaction
@@ -20,24 +21,45 @@ from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
 from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import known, steps
+from arena.services import benching, known, steps, tallies
 from arena.services.known import Panel
 from arena.services.wire import attachments_of
 
 FINISHED = [CallStatus.SUCCEEDED, CallStatus.FAILED]
 
 
-def begin_judging(match_id: int) -> None:
-    """Open the ballots of a match whose two trials are finished, or declare it void."""
+def begin_ready(tournament_id: int, ready: Sequence[tuple[int, int]]) -> None:
+    """Begin with those of these matches, by key and number, of which it is certain whether they are played."""
+    if not ready:
+        return
+    turns = benching.turns_of(tournament_id, [sequence for _, sequence in ready])
+    for match_id, sequence in ready:
+        if turns[sequence] is not benching.Turn.UNCERTAIN:
+            begin_judging(match_id, turns[sequence])
+
+
+def begin_judging(match_id: int, turn: benching.Turn | None = None) -> None:
+    """Open the ballots of a match whose two trials are finished, or declare it void.
+
+    It waits where an earlier answer that may bench one of its sides is not there yet; whoever completes that
+    answer calls again.
+    """
     with transaction.atomic():
-        match = _locked(match_id)
+        match = statements.lock_match(match_id)
         if match is None or match.status != Match.Status.WAITING or not _trials_finished(match):
             return
+        turn = turn or benching.turns_of(match.tournament_id, [match.sequence])[match.sequence]
+        if turn is benching.Turn.UNCERTAIN:
+            return
         panel = known.panel_of(match.tournament_id)
-        if not _both_answered(match):
-            _resolve(match, Match.Status.VOID, forced_tie=panel.protocol.on_skip == "forced_tie")
+        if turn is benching.Turn.WITHDRAWN:
+            _resolve(match, Match.Status.WITHDRAWN)
+        elif not _both_answered(match):
+            forced_tie = panel.protocol.on_skip == "forced_tie"
+            _resolve(match, Match.Status.VOID, forced_tie=forced_tie)
+            tallies.count_void(match, panel.jury.pk, forced_tie=forced_tie)
         elif not _open_ballots(match, panel):
-            _decide(match, panel, _ballots_of(match, panel))
+            _decide(match, panel, statements.ballots_of(panel.jury.pk, match.pk))
     if match.status not in {Match.Status.WAITING, Match.Status.JUDGING}:
         steps.complete_when_done(match.step_id)
 
@@ -48,41 +70,18 @@ def decide_when_complete(match_id: int) -> None:
     if statements.has_unfinished_verdicts(match_id):
         return
     with transaction.atomic():
-        match = _locked(match_id)
+        match = statements.lock_match(match_id)
         if match is None or match.status != Match.Status.JUDGING:
             return
         if statements.has_unfinished_verdicts(match_id):
             return
         panel = known.panel_of(match.tournament_id)
-        ballots = _ballots_of(match, panel)
+        ballots = statements.ballots_of(panel.jury.pk, match.pk)
         _reconcile(match, panel, ballots)
         if not _call_stand_ins(match, panel, ballots):
             _decide(match, panel, ballots)
     if match.status != Match.Status.JUDGING:
         steps.complete_when_done(match.step_id)
-
-
-NEEDED = (
-    "status",
-    "sequence",
-    "tournament_id",
-    "step_id",
-    "sample_id",
-    "first__snapshot",
-    "second__snapshot",
-    "first_trial__status",
-    "second_trial__status",
-)
-
-
-def _locked(match_id: int) -> Match | None:
-    return (
-        Match.objects.select_for_update(of=("self",))
-        .select_related("first", "second", "first_trial", "second_trial")
-        .only(*NEEDED)
-        .filter(pk=match_id)
-        .first()
-    )
 
 
 def _trials_finished(match: Match) -> bool:
@@ -101,10 +100,11 @@ def _resolve(match: Match, status: str, *, forced_tie: bool = False) -> None:
 def _open_ballots(match: Match, panel: Panel) -> bool:
     """Ballots for the panel and verdicts for those that may sit. False where nobody may."""
     types = _file_types(match)
-    ballots = Ballot.objects.bulk_create(
+    ballots = [
         Ballot(jury=panel.jury, match=match, judge=judge, status=_seat_of(judge, match, types, panel.protocol))
         for judge in panel.primary
-    )
+    ]
+    statements.insert(ballots)
     opened = _open_verdicts(match, panel, [ballot for ballot in ballots if ballot.status == Ballot.Status.PENDING])
     if opened:
         match.status = Match.Status.JUDGING
@@ -116,9 +116,12 @@ def _file_types(match: Match) -> set[str]:
     return {file.content_type for file in attachments_of(known.sample_of(match.sample_id)).values()}
 
 
+def _contestants(match: Match) -> tuple[str, str]:
+    return known.candidate_model_of(match.first_id), known.candidate_model_of(match.second_id)
+
+
 def _seat_of(judge: Judge, match: Match, file_types: set[str], protocol: Protocol) -> str:
-    contestants = match.first.snapshot["model_id"], match.second.snapshot["model_id"]
-    if not may_judge(judge.snapshot["model_id"], *contestants):
+    if not may_judge(judge.snapshot["model_id"], *_contestants(match)):
         return Ballot.Status.EXCLUDED
     return Ballot.Status.PENDING if _reads(judge, file_types, protocol) else Ballot.Status.INPUT_SKIPPED
 
@@ -134,8 +137,10 @@ def _open_verdicts(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
         Verdict.SeatOrder.FIRST_IN_A if first_in_a else Verdict.SeatOrder.SECOND_IN_A
         for first_in_a in seat_plan(panel.protocol, seed=seed, sequence=match.sequence)
     ]
+    if not ballots:
+        return False
     providers = {ballot.pk: panel.judge(ballot.judge_id).language_model.provider_id for ballot in ballots}
-    Verdict.objects.bulk_create(
+    verdicts = [
         Verdict(
             ballot=ballot,
             match=match,
@@ -145,19 +150,15 @@ def _open_verdicts(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
         )
         for ballot in ballots
         for order in orders
-    )
+    ]
+    statements.insert(verdicts)
     wake(provider for provider in providers.values() if provider is not None)
-    return bool(ballots)
-
-
-def _ballots_of(match: Match, panel: Panel) -> list[Ballot]:
-    return list(Ballot.objects.filter(jury=panel.jury, match=match).order_by("pk"))
+    return True
 
 
 def _reconcile(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
     seats: dict[int, list[pure.Vote | ErrorCode]] = {}
-    verdicts = Verdict.objects.filter(match=match).order_by("ballot", "seat_order")
-    for ballot_id, vote, error_code in verdicts.values_list("ballot_id", "vote", "error_code"):
+    for ballot_id, vote, error_code in statements.votes_of(match.pk):
         word = pure.Vote(vote) if vote else ErrorCode(error_code or ErrorCode.OTHER)
         seats.setdefault(ballot_id, []).append(word)
     for ballot in ballots:
@@ -190,7 +191,7 @@ def _pure_ballots(panel: Panel, ballots: list[Ballot]) -> list[pure.Ballot]:
 def _call_stand_ins(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
     if not panel.replacements:
         return False
-    types = _file_types(match)
+    types, (first_model_id, second_model_id) = _file_types(match), _contestants(match)
     due = stand_ins_due(
         _pure_ballots(panel, ballots),
         [
@@ -202,24 +203,26 @@ def _call_stand_ins(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
             )
             for judge in panel.replacements
         ],
-        first_model_id=match.first.snapshot["model_id"],
-        second_model_id=match.second.snapshot["model_id"],
+        first_model_id=first_model_id,
+        second_model_id=second_model_id,
     )
     rows = {ballot.judge_id: ballot for ballot in ballots}
-    opened = Ballot.objects.bulk_create(
-        Ballot(jury=panel.jury, match=match, judge_id=one.judge_id, replaces=rows[one.replaces]) for one in due
-    )
-    return _open_verdicts(match, panel, opened) if opened else False
+    opened = [Ballot(jury=panel.jury, match=match, judge_id=one.judge_id, replaces=rows[one.replaces]) for one in due]
+    if opened:
+        statements.insert(opened)
+    return _open_verdicts(match, panel, opened)
 
 
 def _decide(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
     result = pure.decide(_pure_ballots(panel, ballots), panel.protocol)
-    Decision.objects.create(
+    decision = Decision(
         jury=panel.jury,
         match=match,
         outcome=DecisionOutcome(result.outcome.value),
         reason=result.reason.value,
         counts=asdict(result.counts),
     )
+    statements.insert([decision])
+    tallies.count_decision(match, panel.jury.pk, result.outcome.value)
     conclusive = result.outcome is not pure.Outcome.INCONCLUSIVE
     _resolve(match, Match.Status.DECIDED if conclusive else Match.Status.INCONCLUSIVE)

@@ -32,12 +32,13 @@ BUDGET_LOOK_SECONDS = 1.0
 class Slot:
     """The slot that the dispatcher took for a row. Given back as soon as the answer is in, before it is stored."""
 
-    def __init__(self, row: Row, tournament_id: int) -> None:
+    def __init__(self, row: Row, tournament_id: int, *, just_taken: bool = False) -> None:
         assert row.provider_id is not None
         self.provider_id = row.provider_id
         self.kind = KINDS[type(row)]
         self.holder = f"{tournament_id}:{self.kind}{row.pk}"
         self._released = False
+        self._just_taken = just_taken
         self._taken_here = False
         self._token = ""
         # False once the next call was sent already and this row asks for none.
@@ -46,7 +47,7 @@ class Slot:
     def take(self) -> bool:
         """Make sure of the slot: the message may have lain in the broker for longer than the slot was kept."""
         provider = self.provider_id
-        if self.holder in slots().held(provider):
+        if self._just_taken or self.holder in slots().held(provider):
             return True
         limit = Provider.objects.values_list("max_concurrency", flat=True).get(pk=provider)
         self._taken_here = bool(slots().acquire(provider, [self.holder], limit=limit, per_minute=None))
@@ -110,7 +111,7 @@ def run_in_slot(work: Work, slot: Slot) -> bool:
     attempts = call_model(context, prepared)
     # The answer is in: the next call may leave while this one is stored.
     slot.release()
-    wake([slot.provider_id])
+    wake([slot.provider_id], handed=1)
     changes = work.changes(attempts[-1])
     slot.wake_at_end = changes["status"] == CallStatus.QUEUED
     return settle(claimed, context, attempts, changes)

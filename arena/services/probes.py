@@ -13,6 +13,7 @@ from arena.llm.listing import list_models
 from arena.llm.messages import Completion
 from arena.llm.probe import PROBE_MAX_TOKENS, Attempt, ProbeResult, one_page_pdf, probe
 from arena.llm.text import storable
+from arena.llm.wire import wire_format
 from arena.models import Call, LanguageModel, Provider, User
 from arena.services import audit
 from arena.services.attempts import OpenTransaction, remember
@@ -37,7 +38,7 @@ def probe_model(*, language_model: LanguageModel, actor: User | None, with_pdf: 
         parameters=dict(row.parameters),
         pdf=one_page_pdf(word) if with_pdf else None,
         pdf_word=word if with_pdf else None,
-        max_tokens=min(PROBE_MAX_TOKENS, row.max_tokens or PROBE_MAX_TOKENS),
+        max_tokens=_room(row),
     )
     _record(context, result, actor)
     if result.ok and result.changes:
@@ -69,7 +70,7 @@ def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> N
         # An edit in between made this the result of another configuration.
         learned = {**language_model.learned, "probe": _stored(result, calls)}
         if result.ok and "changes" in learned:
-            disproved = _disproved(result, language_model)
+            disproved = _disproved(result, context)
             learned["changes"] = [change for change in learned["changes"] if change not in disproved]
         LanguageModel.objects.filter(pk=language_model.pk).update(learned=learned)
     audit.record(
@@ -81,14 +82,21 @@ def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> N
     )
 
 
-def _disproved(result: ProbeResult, language_model: LanguageModel) -> set[str]:
+def _disproved(result: ProbeResult, context: ModelContext) -> set[str]:
     """What was refused once and goes through now, so that a mended endpoint is used in full again."""
-    accepted = {f"no:{name}" for name in language_model.parameters}
-    if result.structured is not None:
-        accepted.add("no_json")
-    if result.structured == "schema":
-        accepted.add("no_schema")
+    accepted = {f"no:{name}" for name in context.language_model.parameters}
+    forms = wire_format(context.endpoint).forms
+    if result.structured in forms:
+        accepted |= {f"no_{form}" for form in forms[forms.index(result.structured) :]}
     return accepted - set(result.changes)
+
+
+def _room(language_model: LanguageModel) -> int:
+    """Some endpoints want the answer's limit above what they are told to think."""
+    thinking = language_model.parameters.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    room = PROBE_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
+    return min(room, language_model.max_tokens or room)
 
 
 def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from arena.encryption import encrypt
 from arena.llm.guard import check_base_url
+from arena.llm.wire import format_of, known_kinds
 from arena.models import LanguageModel, Provider, Team, Tournament, User
 from arena.services import audit
 from arena.services.members import Refused
@@ -31,6 +32,7 @@ class ProviderFields:
     """Everything about a provider but its key, which is given apart so that no record of these can hold it."""
 
     name: str
+    # May be empty for a kind that has an address of its own.
     base_url: str
     kind: str = Provider.Kind.OPENAI
     key_variable: str = ""
@@ -39,6 +41,11 @@ class ProviderFields:
     connect_timeout_s: float = 10
     read_timeout_s: float = 1200
     judge_timeout_s: float = 300
+
+
+def default_base_url(kind: str) -> str:
+    """Where the maker of a wire format serves it; empty where many do."""
+    return format_of(kind).default_base_url if kind in known_kinds() else ""
 
 
 @transaction.atomic
@@ -118,7 +125,7 @@ def delete_provider(*, provider: Provider, actor: User | None) -> None:
 def _apply(provider: Provider, fields: ProviderFields) -> None:
     for name, value in asdict(fields).items():
         setattr(provider, name, value.strip() if isinstance(value, str) else value)
-    provider.base_url = provider.base_url.rstrip("/")
+    provider.base_url = provider.base_url.rstrip("/") or default_base_url(provider.kind)
 
 
 @sensitive_variables("key")

@@ -25,11 +25,12 @@ from arena.models import (
     Step,
     Tournament,
     Trial,
+    TrialRequest,
     UploadDraft,
     Verdict,
     Worker,
 )
-from arena.services import claims, matches, steps, workers
+from arena.services import benching, claims, matches, steps, tournaments, workers
 
 logger = logging.getLogger(__name__)
 BATCH = 500
@@ -42,6 +43,8 @@ def reconcile() -> None:
     _safely("dead claims", free_dead_claims)
     for tournament_id in list(Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True)):
         _safely(f"tournament {tournament_id}", partial(advance_tournament, tournament_id))
+    for tournament_id in stopped_with_calls():
+        _safely(f"stopped tournament {tournament_id}", partial(tournaments.withdraw_calls, tournament_id))
     for provider_id in providers_with_work():
         _safely(f"provider {provider_id}", partial(fill, provider_id))
 
@@ -79,6 +82,7 @@ def free_dead_claims() -> None:
 
 def advance_tournament(tournament_id: int) -> None:
     """Repeat the fan-ins of one tournament: matches ready to be judged or decided, steps ready to be closed."""
+    _safely(f"the plan of tournament {tournament_id}", partial(steps.plan_when_due, tournament_id))
     finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
     ready = Match.objects.filter(
         tournament=tournament_id,
@@ -86,15 +90,18 @@ def advance_tournament(tournament_id: int) -> None:
         first_trial__status__in=finished,
         second_trial__status__in=finished,
     )
-    for match_id in ready.values_list("pk", flat=True)[:BATCH]:
-        _safely(f"match {match_id}", partial(matches.begin_judging, match_id))
+    found = list(ready.order_by("sequence").values_list("pk", "sequence")[:BATCH])
+    turns = benching.turns_of(tournament_id, [sequence for _, sequence in found]) if found else {}
+    for match_id, sequence in found:
+        if turns[sequence] is not benching.Turn.UNCERTAIN:
+            _safely(f"match {match_id}", partial(matches.begin_judging, match_id, turns[sequence]))
     outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
     for match_id in complete.values_list("pk", flat=True)[:BATCH]:
         _safely(f"match {match_id}", partial(matches.decide_when_complete, match_id))
     still_open = Match.objects.filter(step=OuterRef("pk")).open()
     done = Step.objects.filter(~Exists(still_open), tournament=tournament_id).exclude(status=Step.Status.COMPLETE)
-    for step_id in done.values_list("pk", flat=True):
+    for step_id in done.order_by("number").values_list("pk", flat=True):
         _safely(f"step {step_id}", partial(steps.complete_when_done, step_id))
     steps.finish_when_done(tournament_id)
 
@@ -109,6 +116,16 @@ def providers_with_work() -> list[int]:
             Exists(trials.filter(provider=OuterRef("pk"))) | Exists(verdicts.filter(provider=OuterRef("pk")))
         ).values_list("pk", flat=True)
     )
+
+
+def stopped_with_calls() -> list[int]:
+    """Stopped tournaments to which a call that was in flight came back as a retry."""
+    queued = {"status": CallStatus.QUEUED}
+    verdicts = Verdict.objects.filter(tournament=OuterRef("pk"), **queued)
+    active = TrialRequest.objects.filter(trial=OuterRef("pk"), tournament__status__in=ACTIVE)
+    trials = Trial.objects.filter(~Exists(active), requests__tournament=OuterRef("pk"), **queued)
+    stopped = Tournament.objects.filter(Exists(verdicts) | Exists(trials), status=Tournament.Status.STOPPED)
+    return list(stopped.values_list("pk", flat=True))
 
 
 def drop_expired() -> None:

@@ -81,8 +81,8 @@ def _settle(
             for attempt in attempts
             if context is not None
         ]
-        for call in calls:
-            statements.insert_call(call)
+        if calls:
+            statements.insert(calls)
         _book(claimed, calls)
     return own
 
@@ -101,7 +101,6 @@ def back_to_queue(retry: Retry, row: Row) -> dict[str, Any]:
 def _book(claimed: Claim, calls: list[Call]) -> None:
     spent = sum((call.cost_usd for call in calls if call.cost_usd is not None), Decimal(0))
     held = claimed.reserved_usd
-    payer = Tournament.objects.filter(pk=claimed.payer.pk)
     if held is None:
         if spent:
             # It left before there was a budget; one that was set since counts it.
@@ -110,6 +109,7 @@ def _book(claimed: Claim, calls: list[Call]) -> None:
     if any(call.cost_usd is None for call in calls):
         # What is not known may have cost all that was held for it.
         spent = max(spent, held)
+    payer = Tournament.objects.filter(pk=claimed.payer.pk)
     payer.update(reserved_usd=F("reserved_usd") - held, spent_usd=F("spent_usd") + spent)
 
 

@@ -28,8 +28,8 @@ from arena.models import (
     User,
     Verdict,
 )
-from arena.selectors.specs import TournamentSpec, budget_problems, named, problems_of
-from arena.services import audit, steps
+from arena.selectors.specs import TournamentSpec, budget_problems, named, problems_of, spec_of
+from arena.services import audit, benching, steps
 from arena.services.wire import current_price
 
 __all__ = [
@@ -149,9 +149,13 @@ def start_tournament(*, tournament: Tournament, actor: User | None = None) -> No
         locked = Tournament.objects.select_for_update().get(pk=tournament.pk)
         if locked.status != Status.DRAFT:
             raise TournamentError([f"The tournament is {locked.get_status_display()} and cannot be started again."])
+        # A draft may lie for weeks: a model was replaced, a price or a sample is gone.
+        problems = problems_of(spec_of(locked))
+        if problems:
+            raise TournamentError(problems)
         locked.status, locked.started_at = Status.RUNNING, timezone.now()
         locked.save(update_fields=["status", "started_at"])
-        steps.plan_whole(locked)
+        steps.plan_first(locked)
         audit.record(team=locked.team, actor=actor, action="tournament.start", target=locked.name)
     tournament.refresh_from_db()
 
@@ -193,24 +197,32 @@ def resume_tournament(*, tournament: Tournament, actor: User | None = None) -> N
 @transaction.atomic
 def stop_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
     """For good: undecided matches are withdrawn; what is in flight is kept when it arrives."""
+    # Nobody plans meanwhile what would then never be played.
+    benching.lock_candidates(tournament.pk)
     _change(tournament, {Status.RUNNING, Status.PAUSED}, Status.STOPPED, Reason.BY_HAND, actor=actor, action="stop")
     Match.objects.filter(tournament=tournament).open().update(status=Match.Status.WITHDRAWN)
-    Verdict.objects.filter(tournament=tournament, status=CallStatus.QUEUED).update(status=CallStatus.WITHDRAWN)
-    wanted_elsewhere = TrialRequest.objects.filter(
-        trial=OuterRef("pk"), tournament__status__in=[Status.RUNNING, Status.PAUSED]
-    )
-    # Locked first and looked at again in a second statement: a tournament that starts at this moment holds its
-    # trials until it is committed, and must find them queued.
-    queued = Trial.objects.filter(status=CallStatus.QUEUED, requests__tournament=tournament).order_by("pk")
-    ids = list(queued.select_for_update(of=("self",)).values_list("pk", flat=True))
-    for start in range(0, len(ids), BATCH):
-        batch = Trial.objects.filter(pk__in=ids[start : start + BATCH], status=CallStatus.QUEUED)
-        batch.filter(~Exists(wanted_elsewhere)).update(status=CallStatus.WITHDRAWN)
+    withdraw_calls(tournament.pk)
     Step.objects.filter(tournament=tournament).exclude(status=Step.Status.COMPLETE).update(
         status=Step.Status.COMPLETE, completed_at=timezone.now()
     )
     Tournament.objects.filter(pk=tournament.pk).update(finished_at=timezone.now())
     tournament.juries.update(status=Jury.Status.FINISHED)
+
+
+@transaction.atomic
+def withdraw_calls(tournament_id: int) -> None:
+    """Queued calls of a stopped tournament that no other one wants; also those that come back as a retry after it."""
+    Verdict.objects.filter(tournament=tournament_id, status=CallStatus.QUEUED).update(status=CallStatus.WITHDRAWN)
+    wanted_elsewhere = TrialRequest.objects.filter(
+        trial=OuterRef("pk"), tournament__status__in=[Status.RUNNING, Status.PAUSED]
+    )
+    # Locked first and looked at again in a second statement: a tournament that starts at this moment holds its
+    # trials until it is committed, and must find them queued.
+    queued = Trial.objects.filter(status=CallStatus.QUEUED, requests__tournament=tournament_id).order_by("pk")
+    ids = list(queued.select_for_update(of=("self",)).values_list("pk", flat=True))
+    for start in range(0, len(ids), BATCH):
+        batch = Trial.objects.filter(pk__in=ids[start : start + BATCH], status=CallStatus.QUEUED)
+        batch.filter(~Exists(wanted_elsewhere)).update(status=CallStatus.WITHDRAWN)
 
 
 def _change(

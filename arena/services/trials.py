@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from arena import statements
@@ -18,8 +17,8 @@ from arena.llm.errors import LLMError
 from arena.llm.messages import ChatRequest, Completion
 from arena.llm.pricing import bound_input_bytes, worst_case_usd
 from arena.llm.text import storable
-from arena.models import CallStatus, Match, Tournament, Trial
-from arena.services import known, matches
+from arena.models import CallStatus, Tournament, Trial
+from arena.services import known, matches, steps
 from arena.services.attempts import Attempt, Prepared
 from arena.services.paid_calls import Slot, Work, run_in_slot
 from arena.services.settling import back_to_queue
@@ -33,7 +32,7 @@ from arena.services.wire import (
 )
 
 
-def run_trial(trial_id: int, tournament_id: int) -> None:
+def run_trial(trial_id: int, tournament_id: int, *, slot_just_taken: bool = False) -> None:
     """Claim, call, settle, and bring forward the matches that waited for it.
 
     The tournament it was sent for pays. If that one stands still, the claim fails, and the dispatcher sends the
@@ -42,11 +41,11 @@ def run_trial(trial_id: int, tournament_id: int) -> None:
     trial = statements.load_trial(trial_id)
     if trial is None or trial.provider_id is None:
         return
-    with Slot(trial, tournament_id) as slot:
+    with Slot(trial, tournament_id, just_taken=slot_just_taken) as slot:
         if slot.take() and _run(trial, known.tournament_of(tournament_id), slot):
             advance_matches(trial.pk)
     if slot.wake_at_end:
-        wake([trial.provider_id])
+        wake([trial.provider_id], handed=1)
 
 
 def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
@@ -102,7 +101,7 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
             **_ended(CallStatus.FAILED),
             **_measures(completion),
             "skip_code": trial_skip_code(step.code),
-            "error": "The answer was empty.",
+            "error": _said_nothing(completion),
         }
     return {
         **_ended(CallStatus.SUCCEEDED),
@@ -115,6 +114,12 @@ def _changes(trial: Trial, attempt: Attempt) -> dict[str, Any]:
         "skip_code": "",
         "partial_answer": "",
     }
+
+
+def _said_nothing(completion: Completion) -> str:
+    if completion.refused or completion.truncated:
+        return f"The answer was empty; the provider gave the reason {completion.finish_reason}."
+    return "The answer was empty."
 
 
 def _failure(trial: Trial, error: LLMError) -> dict[str, Any]:
@@ -167,12 +172,13 @@ def _measures(completion: Completion) -> dict[str, Any]:
 
 
 def advance_matches(trial_id: int) -> None:
-    """Bring forward every match that waits for this trial. Safe to repeat."""
-    finished = [CallStatus.SUCCEEDED, CallStatus.FAILED]
-    ready = Match.objects.filter(
-        Q(first_trial=trial_id, second_trial__status__in=finished)
-        | Q(second_trial=trial_id, first_trial__status__in=finished),
-        status=Match.Status.WAITING,
-    )
-    for match_id in list(ready.order_by().values_list("pk", flat=True)):
-        matches.begin_judging(match_id)
+    """Bring forward every match that waits for this trial, and steps that wait for a probe. Safe to repeat."""
+    for step_id in statements.probed_steps(trial_id):
+        steps.complete_when_done(step_id)
+    tournament_ids = statements.waiting_tournaments(trial_id)
+    if tournament_ids and Trial.objects.filter(pk=trial_id, status=CallStatus.FAILED).exists():
+        for tournament_id in tournament_ids:
+            steps.plan_when_due(tournament_id)
+    # Others as well: they may have waited to know whether this answer benches somebody.
+    for tournament_id in tournament_ids:
+        matches.begin_ready(tournament_id, statements.ready_matches(trial_id, tournament_id, steps.STEPS_LOOKED_AT))

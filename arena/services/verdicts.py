@@ -48,16 +48,16 @@ class JudgeCall:
     cut: bool = False
 
 
-def run_verdict(verdict_id: int, _tournament_id: int) -> None:
+def run_verdict(verdict_id: int, _tournament_id: int, *, slot_just_taken: bool = False) -> None:
     """Claim, call, settle, and decide the match if this was its last verdict."""
     verdict = statements.load_verdict(verdict_id)
     if verdict is None or verdict.provider_id is None:
         return
-    with Slot(verdict, verdict.tournament_id) as slot:
+    with Slot(verdict, verdict.tournament_id, just_taken=slot_just_taken) as slot:
         if slot.take() and _run(verdict, slot):
             matches.decide_when_complete(verdict.match_id)
     if slot.wake_at_end:
-        wake([verdict.provider_id])
+        wake([verdict.provider_id], handed=1)
 
 
 def _run(verdict: Verdict, slot: Slot) -> bool:

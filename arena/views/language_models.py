@@ -29,7 +29,7 @@ from arena.services.members import Refused
 from arena.services.probes import probe_model
 from arena.services.wire import MissingKey, current_price
 from arena.views.access import TeamRequest, team_view
-from arena.views.answers import see_other
+from arena.views.responses import see_other
 
 
 def _language_model(request: TeamRequest, public_id: str) -> LanguageModel:

@@ -19,7 +19,7 @@ from arena.services.probes import offered_models
 from arena.services.providers import create_provider, delete_provider, update_provider
 from arena.services.wire import MissingKey
 from arena.views.access import TeamRequest, team_view
-from arena.views.answers import see_other
+from arena.views.responses import see_other
 
 
 def _provider(request: TeamRequest, provider: str) -> Provider:
@@ -46,7 +46,7 @@ def _form_page(request: TeamRequest, form: ProviderForm, provider: Provider | No
 @team_view(Role.ADMIN)
 def provider_create(request: TeamRequest) -> HttpResponse:
     preset = PRESETS.get(request.GET.get("preset", ""))
-    initial = {"name": preset.name, "base_url": preset.base_url} if preset else {}
+    initial = {"name": preset.name, "kind": preset.kind, "base_url": preset.base_url} if preset else {}
     form = ProviderForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:

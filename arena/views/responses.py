@@ -14,8 +14,8 @@ class SeeOther(HttpResponseRedirect):
     status_code = 303
 
 
-def see_other(to: Any, *args: Any, **kwargs: Any) -> SeeOther:
-    return SeeOther(resolve_url(to, *args, **kwargs))
+def see_other(to: Any, *args: Any, fragment: str = "", **kwargs: Any) -> SeeOther:
+    return SeeOther(resolve_url(to, *args, **kwargs) + (f"#{fragment}" if fragment else ""))
 
 
 def download(chunks: Iterable[str | bytes], *, filename: str, content_type: str) -> StreamingHttpResponse:

@@ -47,8 +47,8 @@ CELERY_BROKER_URL = "memory://localhost/"
 # How long a message lies in memory before it is seen: at 50 ms each of five slots stood idle for a fifth of its time.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.005}
 CELERY_BEAT_SCHEDULE = {}
-RECONCILE_SECONDS = 2
-REFIT_SECONDS = 10
+RECONCILE_SECONDS = 4
+REFIT_INTERVAL_SECONDS = env.integer("REFIT_INTERVAL_SECONDS", 10, minimum=1)
 # More threads than calls in flight: one stores an answer while another waits for the next.
 WORKER_THREADS = env.integer("WORKER_THREADS", 40, minimum=1)
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=False)

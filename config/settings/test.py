@@ -23,12 +23,16 @@ DATABASES = {"default": database(os.environ["DATABASE_URL"])}
 if DATABASES["default"]["ENGINE"] == "config.sqlite":
     # A file, since threads and live servers need one database between them.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+else:
+    # A database that is thrown away need not be on the disk.
+    DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 CELERY_BROKER_URL = "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.02}
 CELERY_BEAT_SCHEDULE = {}
+RECONCILE_SECONDS = 0.3
 SECURE_SSL_REDIRECT = False
 SECURE_HSTS_SECONDS = 0
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False

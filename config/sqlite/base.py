@@ -8,6 +8,7 @@ for a lock instead and wake in the moment it is free; other processes are still 
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -24,6 +25,18 @@ class CursorWrapper(base.SQLiteCursorWrapper):
             return super().execute(query, params)
         with _writer:
             return super().execute(query, params)
+
+    def convert_query(self, query: str, *, param_names: Any = None) -> str:
+        if param_names is None:
+            return _converted(query)
+        return str(super().convert_query(query, param_names=param_names))
+
+
+@lru_cache(maxsize=500)
+def _converted(query: str) -> str:
+    """SQLite's own place holders; the few statements of every call are not searched for them each time."""
+    converted: str = base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
+    return converted
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ratings.engine.arrays import IntArray
+from ratings.engine.arrays import FloatArray, IntArray
 
 FIRST = "first"
 SECOND = "second"
@@ -24,6 +24,8 @@ OUTCOMES = (FIRST, SECOND, TIE)
 
 # Above this many cells a dense count table costs more memory than sorting the keys costs time.
 _DENSE_CELLS = 4_000_000
+# Keys of so many rows stay in the cache of a core until they are counted.
+_ROWS_AT_ONCE = 1 << 17
 
 
 def outcome_codes(outcomes: Iterable[str]) -> IntArray:
@@ -45,10 +47,68 @@ def outcome_codes(outcomes: Iterable[str]) -> IntArray:
     """
     positions = {outcome: code for code, outcome in enumerate(OUTCOMES)}
     try:
-        return np.array([positions[outcome] for outcome in outcomes], dtype=np.int64)
+        return np.fromiter(map(positions.__getitem__, _plain(outcomes)), dtype=np.int64)
     except (KeyError, TypeError) as error:
         unknown = error.args[0] if isinstance(error, KeyError) else error
         raise ValueError(f"Unknown outcome {unknown!r}; expected one of {', '.join(OUTCOMES)}.") from error
+
+
+def label_codes(
+    *columns: Iterable[str], labels: Iterable[str] | None = None
+) -> tuple[tuple[str, ...], tuple[IntArray, ...]]:
+    """Integer codes of string columns that share their labels.
+
+    Parameters
+    ----------
+    *columns : iterables of str
+        Lists or object arrays are quickest; dictionaries do the work, nothing is sorted but the labels.
+    labels : iterable of str, optional
+        All labels in the order of their codes. When omitted: those that occur, sorted.
+
+    Returns
+    -------
+    labels : tuple of str
+    codes : tuple of int64 arrays
+        One for each column, of its length.
+
+    Raises
+    ------
+    ValueError
+        For a label that is not among those given, or given twice.
+    """
+    held = [_plain(column) for column in columns]
+    if labels is None:
+        seen = _Numbered()
+        codes = [np.fromiter(map(seen.__getitem__, column), np.int64, len(column)) for column in held]
+        found = tuple(seen)
+        order = sorted(range(len(found)), key=found.__getitem__)
+        place = np.empty(len(found), dtype=np.int64)
+        place[order] = np.arange(len(found))
+        return tuple(found[number] for number in order), tuple(place[column] for column in codes)
+    known = tuple(labels)
+    positions = {label: code for code, label in enumerate(known)}
+    if len(positions) < len(known):
+        raise ValueError("A label is given twice.")
+    try:
+        codes = [np.fromiter(map(positions.__getitem__, column), np.int64, len(column)) for column in held]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"Unknown label {error.args[0]!r}.") from error
+    return known, tuple(codes)
+
+
+class _Numbered(dict[str, int]):
+    """Numbers labels in the order in which they are asked for."""
+
+    def __missing__(self, label: str) -> int:
+        self[label] = number = len(self)
+        return number
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    # A list is read twice as fast as an object array, and a fixed-width array makes its strings only once.
+    if isinstance(values, np.ndarray):
+        return list(values.tolist())
+    return values if isinstance(values, list) else list(values)
 
 
 def _integers(name: str, values: ArrayLike) -> IntArray:
@@ -59,7 +119,7 @@ def _integers(name: str, values: ArrayLike) -> IntArray:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold integers, not {array.dtype}.")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _checked_candidates(n_candidates: int, first: IntArray, second: IntArray) -> None:
@@ -88,7 +148,13 @@ class Comparisons:
     count : (m,) integer array, optional
         How often the row occurred; one each when omitted.
     cluster : (m,) integer array, optional
-        Label of the sample (or rater) a row belongs to.
+        Label of the sample a row belongs to; any integers.
+    rater : (m,) integer array, optional
+        Label of who judged, where that is a second way in which rows hang together.
+
+    Notes
+    -----
+    Columns that are int64 arrays already are kept, not copied: do not change them afterwards.
 
     Raises
     ------
@@ -103,10 +169,11 @@ class Comparisons:
     outcome: IntArray
     count: IntArray | None = None
     cluster: IntArray | None = None
+    rater: IntArray | None = None
 
     def __post_init__(self) -> None:
         names = ["first", "second", "outcome"]
-        names += [name for name in ("count", "cluster") if getattr(self, name) is not None]
+        names += [name for name in ("count", "cluster", "rater") if getattr(self, name) is not None]
         for name in names:
             object.__setattr__(self, name, _integers(name, getattr(self, name)))
         sizes = {name: getattr(self, name).size for name in names}
@@ -222,26 +289,25 @@ class PairCounts:
         ValueError
             As `Comparisons`.
         """
-        return cls.from_comparisons(
-            Comparisons(
-                n_candidates,
-                _integers("first", first),
-                _integers("second", second),
-                _integers("outcome", outcome),
-                None if count is None else _integers("count", count),
-            )
-        )
+        columns = {"first": first, "second": second, "outcome": outcome}
+        if count is not None:
+            columns["count"] = count
+        arrays = {name: _integers(name, values) for name, values in columns.items()}
+        cells = _cells(n_candidates, **arrays)
+        if cells is None:
+            # Too many candidates for a dense table, or something is wrong, and there it is said what.
+            return cls.from_comparisons(Comparisons(n_candidates, **arrays))
+        return cls(n_candidates, *_folded(cells))
 
     @classmethod
     def from_comparisons(cls, comparisons: Comparisons) -> Self:
         """Aggregate comparisons to one row per unordered pair."""
         n = comparisons.n_candidates
-        low = np.minimum(comparisons.first, comparisons.second)
-        high = np.maximum(comparisons.first, comparisons.second)
-        # Seen from the lower index, a win of the row's first candidate may be a win of the second.
-        swapped = (comparisons.first > comparisons.second) & (comparisons.outcome < 2)
-        outcome = np.where(swapped, 1 - comparisons.outcome, comparisons.outcome)
-        keys, table = _table(low * n + high, outcome, comparisons.count, n)
+        cells = _cells(n, comparisons.first, comparisons.second, comparisons.outcome, comparisons.count)
+        if cells is not None:
+            return cls(n, *_folded(cells))
+        low, high, outcome = ordered(comparisons)
+        keys, table = _table(low * n + high, outcome, comparisons.count)
         return cls(n, keys // max(n, 1), keys % max(n, 1), table[:, 0], table[:, 1], table[:, 2])
 
     @cached_property
@@ -291,13 +357,55 @@ class PairCounts:
         return sorted(found)
 
 
-def _table(keys: IntArray, outcome: IntArray, count: IntArray | None, n: int) -> tuple[IntArray, IntArray]:
-    # Weights pass through float64, exact up to 2**53 comparisons.
+def ordered(comparisons: Comparisons) -> tuple[IntArray, IntArray, IntArray]:
+    """Lower candidate, higher candidate, and outcome seen from the lower: (m,) arrays."""
+    low = np.minimum(comparisons.first, comparisons.second)
+    high = np.maximum(comparisons.first, comparisons.second)
+    # Seen from the lower index, a win of the row's first candidate may be a win of the second.
+    swapped = (comparisons.first > comparisons.second) & (comparisons.outcome < 2)
+    return low, high, np.where(swapped, 1 - comparisons.outcome, comparisons.outcome)
+
+
+def _cells(
+    n: int, first: IntArray, second: IntArray, outcome: IntArray, count: IntArray | None = None
+) -> FloatArray | None:
+    """(n, n, 3) counts by first, second and outcome; None where they would not fit or the columns are bad."""
+    columns = [first, second, outcome] + ([] if count is None else [count])
+    size = first.size
+    if n * n * 3 > max(_DENSE_CELLS, 3 * size) or size == 0 or any(column.size != size for column in columns):
+        return None
+    limits = [(first, n), (second, n), (outcome, len(OUTCOMES))]
+    if any(column.min() < 0 or column.max() >= limit for column, limit in limits):
+        return None
+    if count is not None and count.min() < 0:
+        return None
+    cells = np.zeros(n * n * 3)
+    for begin in range(0, size, _ROWS_AT_ONCE):
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        key = first[part] * n
+        key += second[part]
+        key *= 3
+        key += outcome[part]
+        # Weights pass through float64, exact up to 2**53 comparisons.
+        cells += np.bincount(key, None if count is None else count[part], n * n * 3)
+    table: FloatArray = cells.reshape(n, n, 3)
+    if np.einsum("iik->", table):
+        return None
+    return table
+
+
+def _folded(cells: FloatArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Pairs with the lower candidate first, and their wins and ties."""
+    wins = cells[:, :, 0] + cells[:, :, 1].T
+    ties = cells[:, :, 2] + cells[:, :, 2].T
+    first, second = np.nonzero(np.triu(wins + wins.T + ties, 1))
+    columns = (first, second, wins[first, second], wins[second, first], ties[first, second])
+    first, second, wins_first, wins_second, tied = (column.astype(np.int64) for column in columns)
+    return first, second, wins_first, wins_second, tied
+
+
+def _table(keys: IntArray, outcome: IntArray, count: IntArray | None) -> tuple[IntArray, IntArray]:
     weights = None if count is None else count.astype(np.float64)
-    if n * n * 3 <= max(_DENSE_CELLS, 3 * keys.size):
-        cells = np.bincount(keys * 3 + outcome, weights, n * n * 3).reshape(n * n, 3)
-        met = np.flatnonzero(cells.any(axis=1))
-        return met, cells[met].astype(np.int64)
     unique, inverse = np.unique(keys, return_inverse=True)
     cells = np.bincount(inverse * 3 + outcome, weights, unique.size * 3).reshape(unique.size, 3)
     kept = cells.any(axis=1)

@@ -137,7 +137,7 @@ def bounds(counts: PairCounts, links: Connectivity, *, ties: str, reference: int
     held = apart[links.components]
     eta = False
     if ties == "rao_kupper":
-        reach = _eta_direction(counts)
+        reach = eta_direction(counts)
         if reach is not None:
             eta = True
             same = links.components[:, None] == links.components[None, :]
@@ -199,8 +199,18 @@ def _mark_component(
     below[inside] = outside & ~over
 
 
-def _eta_direction(counts: PairCounts) -> FloatArray | None:
-    """How far j may rise above i (entry i, j) while eta rises by one, or None where eta is bounded."""
+def eta_direction(counts: PairCounts) -> FloatArray | None:
+    """Along which direction the tie parameter has no bound.
+
+    Parameters
+    ----------
+    counts : PairCounts
+
+    Returns
+    -------
+    (n, n) array or None
+        How far j may rise above i (entry i, j) while eta rises by one; None where eta is bounded.
+    """
     if not counts.ties.any() or ((counts.wins_first > 0) & (counts.wins_second > 0)).any():
         return None
     from scipy.sparse import csr_array

@@ -54,7 +54,7 @@ def expected_score(own: float, opponent: float) -> float:
     return float(1.0 / (1.0 + np.power(10.0, min((opponent - own) / SCALE, 300.0))))
 
 
-def elo(matches: Comparisons, *, start: Elo | None = None) -> Elo:
+def elo_pass(matches: Comparisons, *, start: Elo | None = None) -> Elo:
     """Fold matches into ratings, one after the other.
 
     Parameters

@@ -102,7 +102,8 @@ def period(state: Glicko2, matches: Comparisons, *, tau: float = TAU) -> Glicko2
     score = np.concatenate((score, 1.0 - score))
     mu = (state.rating - START) / SCALE
     g = weight(phi)[other]
-    expected = 1.0 / (1.0 + np.exp(np.clip(-g * (mu[own] - mu[other]), -700.0, 700.0)))
+    # Beyond that a result is certain to the last digit, and the information would underflow.
+    expected = 1.0 / (1.0 + np.exp(np.clip(-g * (mu[own] - mu[other]), -35.0, 35.0)))
     times = np.ones(own.size) if matches.count is None else np.tile(matches.count, 2).astype(np.float64)
     information = np.bincount(own, times * g * g * expected * (1.0 - expected), n)
     gain = np.bincount(own, times * g * (score - expected), n)
@@ -119,7 +120,7 @@ def period(state: Glicko2, matches: Comparisons, *, tau: float = TAU) -> Glicko2
     return Glicko2(rating, deviation, volatility)
 
 
-def glicko2(
+def glicko2_periods(
     matches: Comparisons, periods: ArrayLike, n_periods: int | None = None, *, tau: float = TAU
 ) -> list[Glicko2]:
     """Fold matches period by period.

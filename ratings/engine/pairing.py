@@ -46,6 +46,9 @@ __all__ = [
 
 # A pair of so many last matches is not chosen again while there are others.
 LAST_MATCHES = 20
+# Of few pairs no more than a quarter are held back, or there would be nothing left to choose among: of 28 pairs,
+# 20 held back make every strategy a round robin.
+SHARE_HELD_BACK = 4
 # The share of matches with the baseline under `elo`, where none is given.
 ELO_BASELINE_WEIGHT = 0.6
 
@@ -167,7 +170,7 @@ class _Chooser:
         self.left: IntArray = ledger.n_samples - self.met
         self.upper: BoolArray = np.triu(np.ones((n, n), dtype=np.bool_), 1)
         self.used: BoolArray = np.zeros(n, dtype=np.bool_)
-        self.recent = list(view.recent[-LAST_MATCHES:])
+        self.recent = list(view.recent)[-LAST_MATCHES:]
         self.seed, self.n_chosen = seed, 0
         self.baseline = None if baseline is None else self.place[baseline]
         # The pairs with the baseline.
@@ -188,9 +191,13 @@ class _Chooser:
         if not eligible.any():
             return None
         fresh = eligible.copy()
-        for pair in self.recent[-LAST_MATCHES:]:
-            if pair[0] in self.place and pair[1] in self.place:
-                fresh[self.place[pair[0]], self.place[pair[1]]] = False
+        recent = [
+            (self.place[one], self.place[two]) for one, two in self.recent if one in self.place and two in self.place
+        ]
+        recent = [places for places in recent if kind[places]]
+        held_back = min(LAST_MATCHES, int(eligible.sum()) // SHARE_HELD_BACK)
+        for places in recent[-held_back:] if held_back else []:
+            fresh[places] = False
         idle = ~self.used
         rested = fresh & idle[:, None] & idle[None, :]
         if not rested.any():
@@ -199,9 +206,11 @@ class _Chooser:
         return self._take(self._best(rested, self.score()))
 
     def _best(self, among: BoolArray, score: FloatArray) -> tuple[int, int]:
-        # Rounded, so that equal candidates are equal on every platform, and the draw decides.
+        # Rounded, so that equal candidates are equal on every platform; then who has met least, then the draw.
         rounded = np.where(among, np.round(score, 9), -np.inf)
         best = np.flatnonzero(rounded == rounded.max())
+        met = self.met.ravel()[best]
+        best = best[met == met.min()]
         chance = mixed(draw(self.seed, "pair", self.n_chosen), best)
         return divmod(int(best[np.argmin(chance)]), len(self.roster))
 

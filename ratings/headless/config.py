@@ -10,11 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from arena.judging.protocol import AUDITED, Protocol, ProtocolError
+from arena.selectors.specs import PAIRING_OF_PRESET
 from ratings.engine.pairing import STRATEGIES
 from ratings.headless.fields import NO_KEYS_HERE, SECRETS, Log, Section
 from ratings.headless.yaml_tree import ConfigError, Unreadable, read_tree
 
-KINDS = ("openai", "demo")
+KINDS = ("openai", "anthropic", "gemini", "demo")
 KEY_VARIABLE = re.compile(r"TILTYARD_KEY_[A-Za-z0-9_]+")
 PROVIDER_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 MOST_INTEGER = 2_147_483_647
@@ -132,6 +133,7 @@ def _read(top: Section, file: str) -> RunConfig:
     lists = {name: _models(top, name, default) for name in LIST_NAMES}
     _check_sizes(top, lists)
     _check_sameness(top, lists)
+    protocol = _protocol(top)
     config = RunConfig(
         file=file,
         name=top.text("name", most=200) or file.rpartition(".")[0] or file,
@@ -140,8 +142,8 @@ def _read(top: Section, file: str) -> RunConfig:
         candidates=lists["candidates"],
         judges=lists["judges"],
         replacement_judges=lists["replacement_judges"],
-        protocol=_protocol(top),
-        pairing=top.choice("pairing", sorted(STRATEGIES)) or "round_robin",
+        protocol=protocol,
+        pairing=top.choice("pairing", sorted(STRATEGIES)) or PAIRING_OF_PRESET[protocol.preset],
         max_matches=top.whole("max_matches", low=1, high=1_000_000, required=True) or 1,
         step_size=top.whole("step_size", low=1, high=1_000_000) or 20,
         seed=_or(top.whole("seed", low=0, high=MOST_SEED), 1),

@@ -28,7 +28,7 @@ from arena.services.language_models import (
     update_language_model,
 )
 from arena.services.members import Refused
-from arena.services.providers import ProviderFields, create_provider, update_provider
+from arena.services.providers import ProviderFields, create_provider, default_base_url, update_provider
 from arena.services.tournaments import TournamentSpec
 from arena.services.wire import MissingKey, current_price, provider_key
 from arena.services.workers import somebody_works
@@ -145,7 +145,8 @@ class _Entry:
         key = DEMO_KEY if kind == Provider.Kind.DEMO and not config.key_variable else ""
         try:
             if provider is None:
-                if config.base_url is None:
+                given.setdefault("base_url", default_base_url(kind))
+                if not given["base_url"]:
                     self.problem(f"{config.path}.base_url", "is missing, and the team has no provider of this name")
                     return None
                 return create_provider(team=self.team, actor=None, fields=ProviderFields(**given), key=key)

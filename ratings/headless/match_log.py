@@ -53,7 +53,9 @@ class MatchLog:
 
     def append_resolved(self) -> int:
         """Write every match that resolved since; returns how many."""
-        resolved = Match.objects.filter(tournament=self._tournament, status__in=RESOLVED)
+        # A match withdrawn with a benched side may come back while the tournament goes on.
+        statuses = [one for one in RESOLVED if one != Match.Status.WITHDRAWN or not self._tournament.is_active]
+        resolved = Match.objects.filter(tournament=self._tournament, status__in=statuses)
         ids = [
             pk
             for pk, public_id in resolved.order_by("decided_at", "sequence").values_list("pk", "public_id")
@@ -156,8 +158,8 @@ def _record(tournament: Tournament, match: Match, answer_costs: Costs, judge_cos
         "winner_id": winner.full_id if winner else None,
         "decision_reason": decision.reason if decision else None,
         "forced_tie": match.forced_tie,
-        "judge_tokens_in": _total(verdict.input_tokens for verdict in verdicts),
-        "judge_tokens_out": _total(verdict.output_tokens for verdict in verdicts),
+        "judge_tokens_in": _total([match.recorded.get("judge_tokens_in"), *(v.input_tokens for v in verdicts)]),
+        "judge_tokens_out": _total([match.recorded.get("judge_tokens_out"), *(v.output_tokens for v in verdicts)]),
         "judge_cost_usd": _money_total([judge_costs.get(verdict.pk) for verdict in verdicts]),
         "error": _error(match),
     }
@@ -211,7 +213,7 @@ def _vote(ballot: Ballot, costs: Costs) -> dict[str, Any]:
         "flipped": ballot.flipped,
         "completed": ballot.status in {Ballot.Status.VOTE, Ballot.Status.ABSTAINED},
         "replacement": ballot.judge.replacement,
-        "explanation": next((verdict.reason for verdict in verdicts if verdict.reason), ""),
+        "explanation": next((verdict.reason for verdict in verdicts if verdict.reason), ballot.explanation),
         "status": ballot.status,
         "flip_kind": ballot.flip_kind or None,
         "replaces": ballot.replaces.judge.full_id if ballot.replaces else None,

@@ -10,6 +10,7 @@ from typing import TextIO
 from django.db.models import Count, Sum
 
 from arena.models import Call, Match, Tournament
+from arena.selectors.tournaments import to_come
 
 BAR = 28
 SECONDS_BETWEEN_LINES = 10.0
@@ -49,7 +50,7 @@ def standing_of(tournament: Tournament) -> Standing:
         calls=Count("pk"), priced=Count("cost_usd"), cost=Sum("cost_usd")
     )
     return Standing(
-        total=sum(counts.values()),
+        total=sum(counts.values()) + to_come(tournament, counts),
         decided=counts.get(Match.Status.DECIDED, 0),
         inconclusive=counts.get(Match.Status.INCONCLUSIVE, 0),
         void=counts.get(Match.Status.VOID, 0) + counts.get(Match.Status.WITHDRAWN, 0),

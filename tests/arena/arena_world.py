@@ -87,7 +87,7 @@ def add_model(world: ArenaWorld, model_id: str, **fields: Any) -> LanguageModel:
     return model
 
 
-def wait_for(tournament: Tournament, statuses: Sequence[str] = (), *, seconds: float = 90) -> Tournament:
+def wait_for(tournament: Tournament, statuses: Sequence[str] = (), *, seconds: float = 180) -> Tournament:
     """Until the tournament no longer runs, or has one of the statuses."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -105,7 +105,7 @@ def tally(tournament: Tournament) -> dict[str, int]:
     return counts
 
 
-def play(tournament: Tournament, *, seconds: float = 90) -> Tournament:
+def play(tournament: Tournament, *, seconds: float = 180) -> Tournament:
     """Start it under a worker that runs, and see it to its end."""
     tournaments.start_tournament(tournament=tournament)
     return wait_for(tournament, seconds=seconds)

@@ -35,7 +35,6 @@ def worker(transactional_db: None, settings: Any, tmp_path: Any) -> Iterator[Cal
     from arena.services.wire import forget_context
 
     settings.DATA_DIR = tmp_path
-    settings.RECONCILE_SECONDS = 0.3
     forget_context()
     workers: list[EmbeddedWorker] = []
 

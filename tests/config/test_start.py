@@ -24,7 +24,12 @@ def manage(folder: Path, *arguments: str, **changes: str) -> subprocess.Complete
     outside = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment = {**outside, **SOUND, "TILTYARD_DATA_DIR": str(folder), **changes}
     return subprocess.run(
-        [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=90
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ratings.engine.comparisons import FIRST, SECOND, TIE, Comparisons, PairCounts, outcome_codes
+from ratings.engine.comparisons import FIRST, SECOND, TIE, Comparisons, PairCounts, label_codes, outcome_codes
 
 Row = tuple[int, int, str, int]
 
@@ -103,3 +103,51 @@ def test_many_candidates_aggregate_like_few() -> None:
 
     assert many.rows() == few.rows()
     assert many.total == 500
+
+
+def test_labels_become_codes() -> None:
+    labels, (first, second) = label_codes(["b", "a", "b"], np.array(["c", "b", "a"]))
+
+    assert labels == ("a", "b", "c")
+    assert first.tolist() == [1, 0, 1]
+    assert second.tolist() == [2, 1, 0]
+    kept, (column,) = label_codes(["b", "a"], labels=["b", "a", "unused"])
+    assert kept == ("b", "a", "unused")
+    assert column.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="Unknown label 'c'"):
+        label_codes(["c"], labels=["a"])
+    with pytest.raises(ValueError, match="given twice"):
+        label_codes(["a"], labels=["a", "a"])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+@pytest.mark.parametrize("n_candidates", [5, 3000])
+def test_dense_and_sorted_counting_agree(dtype: type, n_candidates: int) -> None:
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 5, 400).astype(dtype)
+    second = ((first + rng.integers(1, 5, 400)) % 5).astype(dtype)
+    outcome = rng.integers(0, 3, 400).astype(dtype)
+    count = rng.integers(0, 4, 400)
+    tally: dict[tuple[int, int, str], int] = {}
+    for i, j, code, times in zip(first.tolist(), second.tolist(), outcome.tolist(), count.tolist(), strict=True):
+        name = (FIRST, SECOND, TIE)[code]
+        if i > j:
+            i, j, name = j, i, {FIRST: SECOND, SECOND: FIRST, TIE: TIE}[name]
+        tally[i, j, name] = tally.get((i, j, name), 0) + times
+
+    counts = PairCounts.from_codes(n_candidates, first, second, outcome, count)
+    assert list(counts.rows()) == sorted((*key, times) for key, times in tally.items() if times)
+
+
+@pytest.mark.parametrize("n_candidates", [3, 3000])
+def test_bad_columns_are_named_whatever_the_way_of_counting(n_candidates: int) -> None:
+    for columns, message in [
+        (([0], [0], [0]), "compared with itself"),
+        (([0], [n_candidates], [0]), "second holds candidate"),
+        (([-1], [1], [0]), "first holds candidate -1"),
+        (([0], [1], [3]), "Unknown outcome code 3"),
+        (([0], [1], [0], [-2]), "Negative count -2"),
+        (([0, 1], [1], [0]), "differ in length"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            PairCounts.from_codes(n_candidates, *columns)

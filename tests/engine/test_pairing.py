@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ratings.engine.comparisons import PairCounts
 from ratings.engine.connectivity import connectivity
-from ratings.engine.draws import draw, generator, seat, sub_seed
-from ratings.engine.pairing import FIXED, STRATEGIES, Planned, pairs, remaining
+from ratings.engine.draws import draw, generator, seat, step_seed, sub_seed
+from ratings.engine.pairing import FIXED, STRATEGIES, Outlook, Planned, pairs, remaining
 
 BANK = ["general"] * 12 + ["code"] * 8 + ["math"] * 6 + ["writing"] * 4
 
@@ -188,3 +188,103 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> N
     }
     with pytest.raises(ValueError, match=message):
         pairs(**(plain | arguments))
+
+
+# Strategies that follow results --------------------------------------------------------------------------------
+LEVEL = Outlook(dict.fromkeys(range(8), 1500.0), dict.fromkeys(range(8), 60.0))
+
+
+def gain(view: Outlook, first: int, second: int) -> float:
+    """By the formula: what one match is expected to take off the two variances."""
+    total = 0.0
+    for own, other in ((first, second), (second, first)):
+        phi, opponent = (view.deviations[side] / 173.7178 for side in (own, other))
+        g = 1 / np.sqrt(1 + 3 * opponent**2 / np.pi**2)
+        expected = 1 / (1 + np.exp(-g * (view.ratings[own] - view.ratings[other]) / 173.7178))
+        information = g**2 * expected * (1 - expected)
+        total += phi**4 * information / (1 + phi**2 * information)
+    return float(total)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    ratings=st.lists(st.floats(900, 2100), min_size=6, max_size=6),
+    deviations=st.lists(st.floats(40, 350), min_size=6, max_size=6),
+)
+def test_glicko2_starts_with_the_pair_that_tells_most(ratings: list[float], deviations: list[float]) -> None:
+    view = Outlook(dict(enumerate(ratings)), dict(enumerate(deviations)))
+    first, second, _ = pairs("glicko2", range(6), BANK, 1, 3, outlook=view)[0]
+    best = max(gain(view, one, other) for one, other in combinations(range(6), 2))
+    assert gain(view, first, second) == pytest.approx(best, abs=1e-8)
+
+
+def test_glicko2_prefers_the_uncertain_and_the_close() -> None:
+    uncertain = Outlook(LEVEL.ratings, {**LEVEL.deviations, 5: 300.0})
+    assert 5 in pairs("glicko2", range(8), BANK, 1, 1, outlook=uncertain)[0][:2]
+    apart = Outlook({0: 2100.0, 1: 1500.0, 2: 1490.0, 3: 900.0}, dict.fromkeys(range(4), 80.0))
+    assert pairs("glicko2", range(4), BANK, 1, 1, outlook=apart)[0][:2] == (1, 2)
+
+
+def test_glicko2_counts_on_what_is_planned_already() -> None:
+    uncertain = Outlook(LEVEL.ratings, {**LEVEL.deviations, 5: 120.0})
+    waiting = Outlook(uncertain.ratings, uncertain.deviations, pending=[(5, 6)] * 60)
+    assert 5 in pairs("glicko2", range(8), BANK, 1, 1, outlook=uncertain)[0][:2]
+    assert 5 not in pairs("glicko2", range(8), BANK, 1, 1, outlook=waiting)[0][:2]
+
+
+@pytest.mark.parametrize("strategy", ["glicko2", "elo"])
+def test_nobody_plays_twice_in_a_step_while_others_wait(strategy: str) -> None:
+    view = Outlook({one: 1500.0 + 7 * one for one in range(8)}, dict.fromkeys(range(8), 100.0))
+    plan = pairs(strategy, range(8), BANK, 4, 2, outlook=view)
+    assert len(games(plan)) == 8
+
+
+@pytest.mark.parametrize("strategy", ["glicko2", "elo"])
+def test_pairs_of_the_last_matches_are_avoided_while_there_are_others(strategy: str) -> None:
+    best = pairs(strategy, range(10), BANK, 3, 2, outlook=LEVEL)
+    recent = Outlook(LEVEL.ratings, LEVEL.deviations, recent=[match[:2] for match in best])
+    assert not met(best).keys() & met(pairs(strategy, range(10), BANK, 3, 2, outlook=recent)).keys()
+    # Where there is but one pair it meets again.
+    assert len(pairs(strategy, range(2), BANK, 5, 2, outlook=Outlook(recent=[(0, 1)] * 5))) == 5
+
+
+@pytest.mark.parametrize("strategy", ["glicko2", "elo"])
+def test_a_step_larger_than_the_number_of_pairs_is_filled_evenly_among_equals(strategy: str) -> None:
+    plan = pairs(strategy, range(4), BANK, 24, 6)
+    assert set(met(plan).values()) <= {3, 4, 5}
+
+
+@pytest.mark.parametrize("strategy", ["glicko2", "elo"])
+def test_exhausted_pairs_drop_out(strategy: str) -> None:
+    plan = pairs(strategy, range(3), ["a", "b"], 50, 6)
+    assert len(plan) == 6
+    assert pairs(strategy, range(3), ["a", "b"], 50, 6, already=plan) == []
+
+
+def test_elo_pairs_the_closest_and_shares_with_the_baseline() -> None:
+    view = Outlook({0: 1500.0, 1: 1700.0, 2: 1690.0, 3: 1300.0, 4: 1100.0})
+    assert pairs("elo", range(5), BANK, 1, 1, outlook=view)[0][:2] == (1, 2)
+    plan = pairs("elo", range(5), BANK, 50, 1, outlook=view, baseline=0)
+    star = [match for match in plan if 0 in match[:2]]
+    # The star of 0.6 is the default, and whoever has played least is next.
+    assert len(star) == 30
+    level = games(plan)
+    assert max(level[one] for one in range(1, 5)) - min(level[one] for one in range(1, 5)) <= 2
+    assert sum(0 in match[:2] for match in pairs("elo", range(5), BANK, 50, 1, outlook=view)) < 25
+
+
+def test_the_baseline_meets_whoever_has_played_least() -> None:
+    before = [(1, 2, 0), (1, 2, 1), (1, 3, 2), (2, 3, 3), (0, 2, 4)]
+    plan = pairs("elo", range(5), BANK, 1, 1, already=before, baseline=0, baseline_weight=1.0)
+    assert plan[0][:2] == (0, 4)
+
+
+def test_a_baseline_that_sits_out_is_no_error() -> None:
+    assert len(pairs("elo", [1, 2, 3], BANK, 5, 1, baseline=0)) == 5
+
+
+def test_steps_have_seeds_of_their_own() -> None:
+    assert len({step_seed(5, number) for number in range(50)}) == 50
+    assert {match[:2] for match in pairs("glicko2", range(8), BANK, 4, step_seed(5, 1))} != {
+        match[:2] for match in pairs("glicko2", range(8), BANK, 4, step_seed(5, 2))
+    }

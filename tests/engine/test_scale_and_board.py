@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ratings.engine.board import rate
-from ratings.engine.comparisons import PairCounts
+from ratings.engine.board import rate, without_busiest_rater
+from ratings.engine.comparisons import Comparisons, PairCounts
 from ratings.engine.scale import error_to_display, from_display, to_display, win_share
-from tests.engine.helpers import from_cells
+from tests.engine.helpers import clustered, from_cells
 
 ONE = np.zeros(2, dtype=np.int64)
 
@@ -79,3 +79,86 @@ def test_an_empty_board() -> None:
 
     assert board.rating.size == 0
     assert board.ranking().tolist() == []
+
+
+TRUTH = np.array([0.6, 0.1, -0.7])
+
+
+def test_labels_decide_which_errors_a_board_has() -> None:
+    data = clustered(TRUTH, 40, 12, seed=1, raters=8)
+    plain = Comparisons(3, data.first, data.second, data.outcome)
+    sampled = Comparisons(3, data.first, data.second, data.outcome, None, data.cluster)
+    rated = Comparisons(3, data.first, data.second, data.outcome, None, None, data.rater)
+    fisher, cluster, raters, both = (rate(one) for one in (plain, sampled, rated, data))
+
+    assert [one.errors for one in (fisher, cluster, raters, both)] == ["fisher", "cluster", "cluster", "two_way"]
+    np.testing.assert_array_equal(fisher.rating, both.rating)
+    assert cluster.intervals.n_clusters is not None
+    assert raters.intervals.n_clusters is not None
+    assert (cluster.intervals.n_clusters[0], raters.intervals.n_clusters[0]) == (40, 8)
+    assert rate(data, errors="fisher").std_error.tolist() == fisher.std_error.tolist()
+    assert rate(data, errors="robust").errors == "robust"
+    assert fisher.ranks is None
+
+
+def test_a_board_with_resamples_has_ranks() -> None:
+    data = clustered(TRUTH, 40, 12, seed=1)
+    board = rate(data, ties="rao_kupper", ridge=0.01, resamples=200, seed=5)
+
+    assert board.ranks is not None
+    assert board.resampled is not None
+    assert board.resampled.by == "cluster"
+    assert board.ranks.order.tolist() == board.ranking().tolist() == [0, 1, 2]
+    again = rate(data, ties="rao_kupper", ridge=0.01, resamples=200, seed=5)
+    assert again.ranks is not None
+    np.testing.assert_array_equal(again.ranks.ahead_share, board.ranks.ahead_share)
+
+
+def test_a_board_without_its_busiest_rater() -> None:
+    fair = clustered(TRUTH, 40, 12, seed=1, raters=8)
+    assert fair.rater is not None
+    assert fair.cluster is not None
+    # One more votes the weakest up, a hundred and fifty times.
+    column = np.zeros(150, dtype=np.int64)
+    data = Comparisons(
+        3,
+        np.append(fair.first, column + 2),
+        np.append(fair.second, column),
+        np.append(fair.outcome, column),
+        None,
+        np.append(fair.cluster, np.arange(150) % 40),
+        np.append(fair.rater, column + 77),
+    )
+    board = rate(data)
+    found = without_busiest_rater(data, board)
+
+    assert found is not None
+    assert (found.rater, found.n_comparisons) == (77, 150)
+    assert found.share == pytest.approx(150 / 630)
+    np.testing.assert_allclose(found.board.rating, rate(fair).rating)
+    np.testing.assert_allclose(found.shift_points, found.board.rating - board.rating)
+    assert found.shift_points[0] > 50
+    assert found.shift_points[2] < -50
+    assert found.ranking_changed
+    assert found.board.errors == "two_way"
+
+
+def test_nobody_is_left_out_of_a_board_of_one_rater() -> None:
+    data = Comparisons(2, [0, 1], [1, 0], [0, 0], None, None, [4, 4])  # type: ignore[arg-type]
+
+    assert without_busiest_rater(data, rate(data)) is None
+    with pytest.raises(ValueError, match="no rater labels"):
+        without_busiest_rater(Comparisons(2, [0], [1], [0]), rate(data))  # type: ignore[arg-type]
+
+
+def test_errors_without_their_labels_are_refused() -> None:
+    counts = from_cells(2, [(0, 1, 3, 2, 0)])
+
+    with pytest.raises(ValueError, match="need comparisons with labels"):
+        rate(counts, errors="cluster")
+    with pytest.raises(ValueError, match="no cluster labels"):
+        rate(Comparisons(2, [0], [1], [0]), errors="two_way")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Unknown errors 'bayes'"):
+        rate(counts, errors="bayes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="resamples must not be negative"):
+        rate(counts, resamples=-1)

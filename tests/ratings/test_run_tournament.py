@@ -20,10 +20,24 @@ from arena.models import LanguageModel, Price, Provider, TaskSet, Team, Tourname
 from ratings.headless.endings import Exit
 from ratings.headless.match_log import MatchLog
 from ratings.management.commands.run_tournament import Command
+from tests.arena.llm.vendor_server import KEYS, vendor_server
 from tests.ratings.headless.runs import Run, lines_of, run, write_config
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SHARED = Path(os.environ.get("TILTYARD_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
+WIRES = """\
+task_set: samples.jsonl
+providers:
+  claude: {{kind: anthropic, key_variable: TILTYARD_KEY_ANTHROPIC, base_url: "{anthropic}"}}
+  gemini: {{kind: gemini, key_variable: TILTYARD_KEY_GEMINI, base_url: "{gemini}"}}
+candidates:
+  - {{provider: claude, model_id: sonnet-1, max_tokens: 200}}
+  - {{provider: gemini, model_id: flash-2}}
+judges:
+  - {{provider: claude, model_id: judge-0, max_tokens: 200}}
+  - {{provider: gemini, model_id: judge-0}}
+max_matches: 4
+"""
 JUDGES = frozenset({"magistrate-1", "scrivener-4"})
 
 
@@ -88,6 +102,37 @@ def test_a_run_leaves_log_manifest_and_board(endpoint: DemoServer, folder: Path)
     winner = next(line for line in matches if line["winner_id"])
     side = "a" if winner["majority_verdict"] == "A" else "b"
     assert winner["winner_id"] == winner[f"model_{side}_id"]
+
+
+def test_a_run_on_other_wires(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with vendor_server() as server:
+        config = folder / "tournament.yaml"
+        config.write_text(
+            WIRES.format(anthropic=server.base_url("anthropic"), gemini=server.base_url("gemini")), encoding="utf-8"
+        )
+        for wire in ("anthropic", "gemini"):
+            monkeypatch.setenv(f"TILTYARD_KEY_{wire.upper()}", KEYS[wire])
+        result = run(config, "--yes", "--json", out=folder / "out")
+        assert server.problems == []
+    assert result.code == 0, result.err
+    assert [row["model"] for row in result.json["board"]["ratings"]] == ["gemini/flash-2", "claude/sonnet-1"]
+    matches = lines_of(files_of(result)["matches"])
+    verdicts = [verdict for line in matches for vote in line["judge_votes"] for verdict in vote["verdicts"]]
+    assert {verdict["structured"] for verdict in verdicts} == {"schema"}
+
+
+def test_the_address_of_a_maker_is_known_and_a_missing_limit_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILTYARD_KEY_ANTHROPIC", "sk-1")
+    monkeypatch.setenv("TILTYARD_KEY_GEMINI", "sk-2")
+    text = WIRES.replace(', base_url: "{anthropic}"', "").replace(', base_url: "{gemini}"', "")
+    config = folder / "tournament.yaml"
+    config.write_text(text.replace("sonnet-1, max_tokens: 200", "sonnet-1").format(), encoding="utf-8")
+    result = run(config, out=folder)
+    assert result.code == 2
+    assert "candidates[0].max_tokens" in result.err
+    assert "base_url" not in result.err
 
 
 def test_the_second_run_finds_everything_again(endpoint: DemoServer, folder: Path) -> None:

@@ -66,8 +66,9 @@ def test_a_sweep_counts_as_what_it_is(wins: int, established: bool) -> None:
     assert view.verdict.plain.startswith("Ada leads: it" if established else "Ada is ahead, but its lead is not ")
     first, second = view.tables[0].rows
     assert [row.places for row in (first, second)] == (["1", "2"] if established else ["1 to 2", "1 to 2"])
-    assert first.interval_text.startswith("≥ ")
-    assert second.interval_text.startswith("≤ ")
+    # One sample says nothing of how results differ between samples.
+    assert first.interval_text.startswith("≥ " if wins > 1 else "open")
+    assert second.interval_text.startswith("≤ " if wins > 1 else "open")
     assert any("weak prior" in caveat for caveat in view.verdict.caveats)
 
 
@@ -102,8 +103,9 @@ def test_few_samples_and_many_matches_without_result_are_said() -> None:
     played = tournament(THREE, [*DECIDED, (0, 1, "inconclusive", 6), (1, 2, "void", 3), (0, 2, "forced", 1)])
     caveats = view_of(played).verdict.caveats
     assert "10 of 41 finished matches gave no result: 6 inconclusive, 4 without both answers." in caveats
-    few = view_of(tournament(["Ada", "Bram"], [(0, 1, "first", 5), (0, 1, "second", 3)])).verdict.caveats
-    assert few[0] == "8 samples are few: with other prompts the order may turn."
+    few = view_of(tournament(["Ada", "Bram"], [(0, 1, "first", 5), (0, 1, "second", 4)])).verdict.caveats
+    # With one loss less, one resample in forty would have none, and the lead an open end.
+    assert few[0] == "9 samples are few: with other prompts the order may turn."
 
 
 def test_a_fit_that_failed_is_not_shown_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

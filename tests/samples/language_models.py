@@ -55,7 +55,7 @@ LIMITS = {"max_concurrency": 4, "connect_timeout_s": 5, "read_timeout_s": 60, "j
 
 
 def _provider_form(side: Side) -> dict[str, Any]:
-    return {"name": "added", "base_url": "https://added.example.com/v1", **LIMITS}
+    return {"name": "added", "kind": "openai", "base_url": "https://added.example.com/v1", **LIMITS}
 
 
 def _model_form(side: Side) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Installation:
         return process
 
     def report_of(self, player: subprocess.Popen[str]) -> dict[str, Any]:
-        output, _ = player.communicate(timeout=120)
+        output, _ = player.communicate(timeout=240)
         assert player.returncode == 0, self.logs()
         result: dict[str, Any] = json.loads(output.splitlines()[-1])
         return result
@@ -117,4 +117,4 @@ class Installation:
 
 def stop(process: subprocess.Popen[str]) -> int:
     process.send_signal(signal.SIGTERM)
-    return process.wait(timeout=30)
+    return process.wait(timeout=60)

@@ -31,8 +31,8 @@ def main(base_url: str, matches: str) -> None:
     if settings.EMBEDDED:
         player.work()
     else:
-        wait(90)
-    player.report()
+        wait(180)
+        player.tell()
 
 
 if __name__ == "__main__":

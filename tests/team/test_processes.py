@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not services_are_there(), reason="TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL are unset"),
 ]
 MATCHES = 8
+THREADS = 8
 SAME = ("tally", "decisions", "seats", "ratings", "verdicts", "trials", "calls_ok")
 
 
@@ -38,7 +39,7 @@ def embedded(endpoint: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> 
     player = Player(tmp_path_factory.mktemp("embedded"))
     command = [sys.executable, "-m", "tests.team.player", endpoint.base_url, str(MATCHES)]
     done = subprocess.run(
-        command, cwd=ROOT, env=player.environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120
+        command, cwd=ROOT, env=player.environment, stdout=subprocess.PIPE, text=True, check=True, timeout=240
     )
     return {**json.loads(done.stdout.splitlines()[-1]), "repeated": figure(endpoint, "repeated_completions")}
 
@@ -82,14 +83,15 @@ def worker_goes_on_after_the_database_was_gone(team: Installation) -> None:
         "AND pid <> pg_backend_pid()"
     )
     [(worker_id, beat_at)] = beats(team)
-    until(lambda: beats(team)[0][1] > beat_at, "the worker beats again", seconds=20, pause=0.2)
+    until(lambda: beats(team)[0][1] > beat_at, "the worker beats again", pause=0.2)
     assert beats(team)[0][0] == worker_id
 
 
 def test_a_killed_worker_is_replaced_by_another(tmp_path: Path, endpoint: DemoServer, embedded: dict[str, Any]) -> None:
     endpoint.reset()
-    quick = {"LEASE_SECONDS": "6", "LEASE_RENEW_SECONDS": "1", "WORKER_BEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5"}
-    with Installation(tmp_path, RESEND_SECONDS="3", **quick) as team:
+    # Quick, and yet long enough that a worker on a busy machine is not taken for dead between two beats.
+    quick = {"LEASE_SECONDS": "10", "LEASE_RENEW_SECONDS": "1", "WORKER_BEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "9"}
+    with Installation(tmp_path, RESEND_SECONDS="3", WORKER_THREADS=str(THREADS), **quick) as team:
         # All at once: worker and beat have to wait for a database that has no tables yet.
         player, worker, _ = team.play(endpoint.base_url, MATCHES), team.start("worker"), team.start("beat")
         until(lambda: calls(endpoint) >= 30, "thirty calls have been made")
@@ -101,8 +103,8 @@ def test_a_killed_worker_is_replaced_by_another(tmp_path: Path, endpoint: DemoSe
 
     for name in SAME:
         assert result[name] == embedded[name], name
-    # Only what was in flight when it died may have been paid for twice: on the wire, or answered and not yet stored
-    # (the slot is given back in between).
-    assert 0 <= calls(endpoint) - result["calls_ok"] - refused(endpoint) <= 2 * LIMIT
-    assert result["calls_lost"] <= 2 * LIMIT
+    # Only what its threads held when it died may have been paid for twice: on the wire, or answered and not yet
+    # stored (the slot is given back in between).
+    assert 0 <= calls(endpoint) - result["calls_ok"] - refused(endpoint) <= 2 * THREADS
+    assert result["calls_lost"] <= 2 * THREADS
     assert figure(endpoint, "peak_in_flight") <= LIMIT

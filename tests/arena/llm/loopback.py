@@ -151,7 +151,7 @@ def plain(body: object, status: int = 200, content_type: str = "application/json
     return reply
 
 
-def silent(pieces: Iterable[bytes] = (), seconds: float = 0.5) -> Reply:
+def silent(pieces: Iterable[bytes] = (), seconds: float = 30) -> Reply:
     """Sends what it is given and then keeps the connection open without a word."""
 
     def reply(connection: socket.socket, _: Received) -> None:

@@ -104,15 +104,15 @@ class TestStreams:
     def test_silence_after_finish_reason_loses_only_the_usage(self, server: Loopback) -> None:
         answered = as_chunk(event(delta("Hi", finish="stop")))
         server.replies = [silent([head(transfer_encoding="chunked"), answered])]
-        completion = complete(server.endpoint(read_timeout_s=0.25), question())
+        completion = complete(server.endpoint(read_timeout_s=1), question())
         assert completion.text == "Hi"
-        assert completion.duration_ms < 200
+        assert completion.duration_ms < 900
 
     def test_open_connection_after_end_mark_costs_no_time(self, server: Loopback) -> None:
-        server.replies = [silent([head(transfer_encoding="chunked"), as_chunk(ANSWER)], seconds=3)]
+        server.replies = [silent([head(transfer_encoding="chunked"), as_chunk(ANSWER)], seconds=60)]
         started = time.monotonic()
         completion = complete(server.endpoint(), question())
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 20
         assert completion.text == "Hello."
 
     def test_invalid_utf8_and_nul_become_replacement_characters(self, server: Loopback) -> None:
@@ -131,6 +131,17 @@ class TestStreams:
         server.replies = [chunked(*map(event, deltas), DONE)]
         completion = complete(server.endpoint(), question())
         assert (completion.text, completion.reasoning) == ("42", "Let me think.")
+
+    def test_reasoning_in_details_stands_in(self, server: Loopback) -> None:
+        details = [
+            {"type": "reasoning.summary", "summary": "Hm, "},
+            {"type": "reasoning.text", "text": "so."},
+            {"data": "x"},
+        ]
+        deltas = [delta(reasoning_details=details), delta("42", finish="stop")]
+        server.replies = [chunked(*map(event, deltas), DONE)]
+        completion = complete(server.endpoint(), question())
+        assert (completion.text, completion.reasoning) == ("42", "Hm, so.")
 
     def test_reasoning_under_both_names_is_taken_once(self, server: Loopback) -> None:
         deltas = [delta(reasoning="Hm.", reasoning_content="Hm."), delta("42", finish="stop")]
@@ -161,10 +172,10 @@ class TestStreams:
 
     def test_time_to_first_token_counts_reasoning(self, server: Loopback) -> None:
         pieces = [b": wait\n\n", event(delta("", role="assistant")), event(delta(reasoning="Hm")), ANSWER]
-        server.replies = [chunked(*pieces, pause_s=0.05)]
+        server.replies = [chunked(*pieces, pause_s=0.2)]
         completion = complete(server.endpoint(), question())
         assert completion.ttft_ms is not None
-        assert 100 <= completion.ttft_ms < completion.duration_ms - 25
+        assert 400 <= completion.ttft_ms < completion.duration_ms - 25
 
     def test_other_choices_are_left_alone(self, server: Loopback) -> None:
         other = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}]}
@@ -174,16 +185,18 @@ class TestStreams:
     def test_ten_megabytes_are_quick(self, server: Loopback) -> None:
         piece = event(delta("x" * 10_000))
         server.replies = [chunked(*[piece * 10] * 100, ANSWER)]
-        started = time.monotonic()
+        # Of this process, which the server is in as well: others may take their time of the machine.
+        started = time.process_time()
         assert len(complete(server.endpoint(), question()).text) == 10_000_006
-        assert time.monotonic() - started < 3
+        assert time.process_time() - started < 3
 
     def test_line_of_a_million_characters_in_small_pieces(self, server: Loopback) -> None:
         body = event(delta("y" * 1_000_000)) + ANSWER
         server.replies = [chunked(*(body[i : i + 1000] for i in range(0, len(body), 1000)))]
-        started = time.monotonic()
+        # Of this process, which the server is in as well: others may take their time of the machine.
+        started = time.process_time()
         assert len(complete(server.endpoint(), question()).text) == 1_000_006
-        assert time.monotonic() - started < 3
+        assert time.process_time() - started < 3
 
 
 class TestDocuments:

@@ -48,28 +48,28 @@ class TestTime:
     def test_silence_in_the_middle_keeps_what_came(self, server: Loopback) -> None:
         pieces = [event(delta(reasoning="Hm.")), event(delta("Half an"))]
         server.replies = [silent([STREAM, *map(as_chunk, pieces)])]
-        error = failure(server, read_timeout_s=0.05)
+        error = failure(server, read_timeout_s=0.5)
         assert error.code is ErrorCode.TIMEOUT
         assert (error.partial_text, error.partial_reasoning) == ("Half an", "Hm.")
 
     def test_slow_drip_is_not_silence(self, server: Loopback) -> None:
-        server.replies = [chunked(*[event(delta("x"))] * 15, ANSWER, pause_s=0.02)]
-        assert complete(server.endpoint(read_timeout_s=0.25), question()).text == "x" * 15 + "Hello."
+        server.replies = [chunked(*[event(delta("x"))] * 15, ANSWER, pause_s=0.08)]
+        assert complete(server.endpoint(read_timeout_s=1), question()).text == "x" * 15 + "Hello."
 
     def test_deadline_ends_a_stream_that_never_falls_silent(self, server: Loopback) -> None:
-        server.replies = [chunked(*[event(delta("x"))] * 100, pause_s=0.01)]
+        server.replies = [chunked(*[event(delta("x"))] * 3000, pause_s=0.01)]
         started = time.monotonic()
-        error = failure(server, deadline_s=0.1)
-        assert time.monotonic() - started < 0.5
+        error = failure(server, deadline_s=0.5)
+        assert time.monotonic() - started < 20
         assert error.code is ErrorCode.TIMEOUT
-        assert "0.1 seconds" in error.message
+        assert "0.5 seconds" in error.message
         assert error.partial_text.startswith("xx")
 
     def test_deadline_ends_silence_before_the_read_timeout(self, server: Loopback) -> None:
         server.replies = [silent([STREAM])]
         started = time.monotonic()
         assert failure(server, deadline_s=0.05, read_timeout_s=60).code is ErrorCode.TIMEOUT
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 20
 
     def test_deadline_holds_for_a_drip_of_headers(self, server: Loopback) -> None:
         def drip(connection: socket.socket, _: Received) -> None:
@@ -82,13 +82,13 @@ class TestTime:
         assert failure(server, deadline_s=0.08).code is ErrorCode.TIMEOUT
 
     def test_an_earlier_deadline_does_not_linger(self, server: Loopback) -> None:
-        server.replies = [chunked(ANSWER), chunked(*[b": ping\n\n"] * 6, ANSWER, pause_s=0.02)]
-        complete(server.endpoint(), question(), deadline_s=0.05)
+        server.replies = [chunked(ANSWER), chunked(*[b": ping\n\n"] * 6, ANSWER, pause_s=0.2)]
+        complete(server.endpoint(), question(), deadline_s=1)
         assert complete(server.endpoint(), question()).text == "Hello."
 
     def test_slow_explanation_of_an_error_obeys_the_deadline(self, server: Loopback) -> None:
         server.replies = [silent([head(503, "text/plain", content_length="50"), b"half a"])]
-        error = failure(server, deadline_s=0.1)
+        error = failure(server, deadline_s=0.5)
         assert (error.code, error.http_status) == (ErrorCode.SERVER_ERROR, 503)
         assert error.message == "half a"
 
@@ -116,7 +116,8 @@ class TestBrokenConnections:
     def test_reset(self, server: Loopback) -> None:
         def reset(connection: socket.socket, _: Received) -> None:
             connection.sendall(STREAM + as_chunk(event(delta("Half"))))
-            time.sleep(0.02)
+            # What was not read before the reset is lost.
+            time.sleep(0.5)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
             os.close(connection.detach())
 

@@ -32,6 +32,22 @@ def test_schema_falls_back_to_json_and_then_to_text() -> None:
     assert adapted(request, _refused("response_format")) is None
 
 
+def test_forms_of_another_wire() -> None:
+    forms = ("schema", "tool")
+    step = adapted(FULL, _refused("response_format"), forms)
+    assert step is not None
+    assert (step[0].structured, step[1]) == ("tool", "no_schema")
+    step = adapted(step[0], _refused("response_format"), forms)
+    assert step is not None
+    assert (step[0].structured, step[1]) == (None, "no_tool")
+
+
+def test_refused_forms_are_skipped_in_whatever_order_they_were_learnt() -> None:
+    forms = ("schema", "openapi", "json")
+    assert with_changes(FULL, ["no_openapi", "no_schema"], forms).structured == "json"
+    assert with_changes(FULL, ["no_openapi"], forms).structured == "schema"
+
+
 def test_cap_moves_to_the_other_field_and_stays() -> None:
     request, change = _step(FULL, "max_tokens")
     assert (request.max_tokens, request.max_tokens_field) == (10, "max_completion_tokens")

@@ -68,16 +68,16 @@ def test_file_without_a_digest_is_read_each_time() -> None:
 
 def test_encoded_files_are_kept_within_a_limit() -> None:
     cache = _Cache(10)
-    cache.put(("t", "a"), "12345")
-    cache.put(("t", "b"), "12345")
-    assert cache.get(("t", "a")) == "12345"
-    cache.put(("t", "c"), "1234")
-    assert [cache.get(("t", name)) for name in "abc"] == ["12345", None, "1234"]
-    cache.put(("t", "d"), "12345678901")
-    assert cache.get(("t", "d")) is None
-    cache.put(("t", "a"), "1")
-    cache.put(("t", "e"), "12345")
-    assert [cache.get(("t", name)) for name in "ace"] == ["1", "1234", "12345"]
+    cache.put("a", "12345")
+    cache.put("b", "12345")
+    assert cache.get("a") == "12345"
+    cache.put("c", "1234")
+    assert [cache.get(name) for name in "abc"] == ["12345", None, "1234"]
+    cache.put("d", "12345678901")
+    assert cache.get("d") is None
+    cache.put("a", "1")
+    cache.put("e", "12345")
+    assert [cache.get(name) for name in "ace"] == ["1", "1234", "12345"]
 
 
 def test_structured_output() -> None:
@@ -143,6 +143,7 @@ def test_usage_can_be_left_out() -> None:
             },
             Usage(10, 35, 15),
         ),
+        ({"prompt_tokens": 1, "completion_tokens": 9, "reasoning_tokens": 5}, Usage(1, 9, 5)),
         ({"cost": 0}, Usage(cost_usd=Decimal(0))),
         ({"cost": "0.25"}, Usage(cost_usd=Decimal("0.25"))),
         ({"cost": {"total_cost": 0.006}}, Usage(cost_usd=Decimal("0.006"))),

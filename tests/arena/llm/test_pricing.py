@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.llm import ChatMessage, ChatRequest, FilePart, Usage
+from arena.llm.anthropic import CACHE_READ, CACHE_WRITE, CACHE_WRITE_1H
 from arena.llm.pricing import (
     PDF_PAGE_TOKENS,
     Price,
@@ -18,9 +20,26 @@ from arena.llm.pricing import (
     seed_price,
     worst_case_usd,
 )
+from tests.arena.llm.loopback import question
 
 PRICE = Price(Decimal("2.50"), Decimal(10))
 ON = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+def test_factors_of_the_cache_are_those_of_the_price_list() -> None:
+    _provider, model = get_snapshot().find_provider_model("claude-sonnet-4-5", None, "anthropic", None)
+    prices = model.get_prices(ON)
+    base, read, write, hour = (
+        getattr(price, "base", price)
+        for price in (prices.input_mtok, prices.cache_read_mtok, prices.cache_write_mtok, prices.cache_write_1h_mtok)
+    )
+    assert (read, write, hour) == (base * CACHE_READ, base * CACHE_WRITE, base * CACHE_WRITE_1H)
+
+
+def test_what_may_be_written_to_a_cache_is_bounded_at_twice_its_price() -> None:
+    plain = question(parameters={"note": "x" * 30})
+    cached = question(parameters={"cache_control": {"type": "ephemeral"}})
+    assert bound_input_bytes(cached) > 1.5 * bound_input_bytes(plain)
 
 
 class TestSeeds:
@@ -41,6 +60,15 @@ class TestSeeds:
 
     def test_model_of_a_router(self) -> None:
         assert seed_price("openai/gpt-4o", "https://openrouter.ai/api/v1", ON) is not None
+
+    def test_models_of_each_wire(self) -> None:
+        claude = seed_price("claude-sonnet-4-5", "https://api.anthropic.com/v1", ON)
+        flash = seed_price("models/gemini-2.5-flash", "https://generativelanguage.googleapis.com/v1beta", ON)
+        assert claude is not None
+        assert flash is not None
+        assert (claude.input_per_million, claude.output_per_million) == (Decimal(3), Decimal(15))
+        assert (flash.input_per_million, flash.output_per_million) == (Decimal("0.3"), Decimal("2.5"))
+        assert seed_price("claude-sonnet-4-5", "https://gateway.example/v1", ON) is None
 
     def test_rates_that_grow_with_the_prompt_say_so(self) -> None:
         price = seed_price("gemini-2.5-pro", "https://generativelanguage.googleapis.com/v1beta/openai", ON)

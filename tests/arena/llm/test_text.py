@@ -21,6 +21,14 @@ from arena.llm.text import split_thinking, storable
         ("The tag <think>x</think> is", "The tag <think>x</think> is", ""),
         ("<thinking>x</thinking>", "<thinking>x</thinking>", ""),
         ("<think>a</think>b<think>c</think>", "b<think>c</think>", "a"),
+        ("[THINK]Hm.[/THINK]42", "42", "Hm."),
+        ("[think]x[/think]42", "[think]x[/think]42", ""),
+        # The server's template had opened the block.
+        ("Hm.\nSo.\n</think>\n\n42", "42", "Hm.\nSo."),
+        ("</think>\n42", "42", ""),
+        ("Close it with </think> there", "Close it with </think> there", ""),
+        ("a\n</think>\nb\n</think>\nc", "a\n</think>\nb\n</think>\nc", ""),
+        ("Write\n<think>\nx\n</think>\nhere", "Write\n<think>\nx\n</think>\nhere", ""),
         ("", "", ""),
     ],
 )

@@ -43,6 +43,15 @@ def test_an_answer_broken_off_is_priced_where_it_was_counted() -> None:
     assert bill_for(an_error(500, partial_text="Half an"), COUNTED, PRICE) == (COST, "a list")
 
 
+def test_an_error_inside_a_stream_is_no_refusal() -> None:
+    error = an_error(529)
+    error.partial_reasoning = "Hm"
+    assert bill_for(error, Usage(), PRICE).cost_usd is None
+    error = an_error(529)
+    error.usage = Usage(input_tokens=100)
+    assert bill_for(error, error.usage, PRICE).cost_usd is None
+
+
 def test_an_answer_is_priced_as_reported_or_by_the_list() -> None:
     assert bill_for(None, COUNTED, PRICE) == (COST, "a list")
     reported = Usage(input_tokens=100, output_tokens=50, cost_usd=Decimal("0.5"))

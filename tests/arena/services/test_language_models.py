@@ -260,3 +260,30 @@ def test_the_demo_on_another_port_is_the_same_demo(team: Team) -> None:
 def test_the_demo_kind_leads_to_this_machine_only(team: Team) -> None:
     with pytest.raises(ValidationError):
         a_provider(team, "https://elsewhere.example.com/v1", kind=Provider.Kind.DEMO)
+
+
+def test_each_wire_has_its_own_parameters_and_limits(team: Team) -> None:
+    claude = a_provider(team, name="claude", kind=Provider.Kind.ANTHROPIC)
+    with pytest.raises(ValidationError) as error:
+        a_model(claude, parameters={"output_config": {"format": {}}}, max_tokens=None)
+    assert set(error.value.message_dict) == {"parameters", "max_tokens"}
+    a_model(claude, parameters={"thinking": {"type": "adaptive"}}, max_tokens=8192)
+    gemini = a_provider(team, name="gemini", kind=Provider.Kind.GEMINI)
+    with pytest.raises(ValidationError) as error:
+        a_model(gemini, parameters={"generationConfig": {"topK": 1}})
+    assert set(error.value.message_dict) == {"parameters"}
+    a_model(gemini, parameters={"topK": 1})
+
+
+def test_one_address_in_two_formats_is_two_endpoints(team: Team) -> None:
+    kinds = (Provider.Kind.OPENAI, Provider.Kind.ANTHROPIC, Provider.Kind.GEMINI)
+    models = [a_model(a_provider(team, name=kind, kind=kind), max_tokens=100) for kind in kinds]
+    assert len({model.fingerprint for model in models}) == 3
+
+
+@pytest.mark.parametrize(("kind", "model_id"), [("anthropic", "claude-sonnet-4-5"), ("gemini", "gemini-2.5-flash")])
+def test_published_prices_of_each_wire(team: Team, kind: str, model_id: str) -> None:
+    model = a_model(a_provider(team, "", name=kind, kind=kind), model_id=model_id, max_tokens=100)
+    assert model.prices.get().source.startswith("genai-prices")
+    own = a_model(a_provider(team, name=f"{kind}-gateway", kind=kind), model_id=model_id, max_tokens=100)
+    assert not own.prices.exists()

@@ -198,3 +198,15 @@ def test_the_operator_ties_a_key_to_hosts(
         with pytest.raises(MissingKey, match="TILTYARD_KEYHOSTS_HOUSE") as error:
             endpoint_of(provider)
         assert "from-outside" not in str(error.value)
+
+
+def test_a_wire_format_brings_the_address_of_its_maker(team: Team) -> None:
+    for kind, base_url in (
+        ("anthropic", "https://api.anthropic.com/v1"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta"),
+    ):
+        assert a_provider(team, name=kind, kind=kind, base_url=" ").base_url == base_url
+        own = a_provider(team, name=f"{kind}-gateway", kind=kind)
+        assert (own.base_url, endpoint_of(own).kind) == (URL, kind)
+    assert set(problems(team, base_url="")) == {"base_url"}
+    assert set(problems(team, kind="smoke-signals")) == {"kind"}

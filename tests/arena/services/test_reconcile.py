@@ -12,18 +12,18 @@ from django.db import connection, transaction
 
 from arena.models import CallStatus, Match, Tournament, Trial
 from arena.selectors.cells import known_trials
-from arena.services import claims, matches, reconcile, steps, tournaments
+from arena.services import claims, matches, reconcile, tournaments, wanted
 from tests.arena.arena_world import make_arena_world
 from tests.arena.call_world import NOWHERE, claim_one, lose, started, trials_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fresh_process")]
 
 
-def breaking_for(broken_id: int, action: Callable[[int], None]) -> Callable[[int], None]:
-    def act(pk: int) -> None:
+def breaking_for(broken_id: int, action: Callable[..., None]) -> Callable[..., None]:
+    def act(pk: int, *more: object) -> None:
         if pk == broken_id:
             raise LookupError("a broken row")
-        action(pk)
+        action(pk, *more)
 
     return act
 
@@ -120,7 +120,7 @@ def test_one_while_the_other_is_not_committed(first: str) -> None:
         with transaction.atomic():
             early()
             done.set()
-            commit.wait(10)
+            commit.wait(60)
         connection.close()
 
     def act_late() -> None:
@@ -129,7 +129,7 @@ def test_one_while_the_other_is_not_committed(first: str) -> None:
 
     threads = [threading.Thread(target=act_early), threading.Thread(target=act_late)]
     threads[0].start()
-    assert done.wait(10)
+    assert done.wait(60)
     threads[1].start()
     threads[1].join(0.3)
     # What both want is locked, so the second waits for the first.
@@ -153,8 +153,39 @@ def test_trials_that_end_between_two_looks_are_made_anew(monkeypatch: pytest.Mon
             Trial.objects.filter(requests__tournament=going).update(status=CallStatus.WITHDRAWN)
         return known_trials(team_id, cells, lock=lock)
 
-    monkeypatch.setattr(steps, "known_trials", look)
+    monkeypatch.setattr(wanted, "known_trials", look)
     tournaments.start_tournament(tournament=coming)
     assert looks == [True, True, True]
     assert_untouched(coming)
     assert not {trial.pk for trial in trials_of(going)} & {trial.pk for trial in trials_of(coming)}
+
+
+def test_a_call_that_comes_back_after_the_stop_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was in flight when the tournament was stopped, and what it brought asks for another try."""
+    tournament = started()
+    late, *others = trials_of(tournament)
+    shared = started(make_arena_world(NOWHERE, name="Other"))
+    Trial.objects.filter(pk=late.pk).update(status=CallStatus.RUNNING)
+    tournaments.stop_tournament(tournament=tournament)
+    assert {trial.status for trial in trials_of(tournament)} == {CallStatus.RUNNING, CallStatus.WITHDRAWN}
+    assert reconcile.stopped_with_calls() == []
+    Trial.objects.filter(pk=late.pk).update(status=CallStatus.QUEUED)
+    assert reconcile.stopped_with_calls() == [tournament.pk]
+    reconcile.reconcile()
+    assert {trial.status for trial in trials_of(tournament)} == {CallStatus.WITHDRAWN}
+    assert {trial.status for trial in trials_of(shared)} == {CallStatus.QUEUED}
+    assert len(others) > 1
+
+
+def test_a_draft_whose_model_was_replaced_does_not_start() -> None:
+    world = make_arena_world(NOWHERE)
+    tournament = world.create()
+    candidate = tournament.candidates.select_related("language_model").earliest("position")
+    candidate.language_model.enabled = False
+    candidate.language_model.save(update_fields=["enabled"])
+    with pytest.raises(tournaments.TournamentError) as refused:
+        tournaments.start_tournament(tournament=tournament)
+    assert [problem for problem in refused.value.problems if candidate.language_model.full_id in problem]
+    tournament.refresh_from_db()
+    assert tournament.status == Tournament.Status.DRAFT
+    assert trials_of(tournament) == []

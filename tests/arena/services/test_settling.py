@@ -129,9 +129,9 @@ def test_a_budget_set_while_a_call_is_being_stored_is_charged_for_it(monkeypatch
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert booked.wait(10)
+    assert booked.wait(60)
     tournaments.set_budget(tournament=tournament, budget_usd=Decimal(1))
-    thread.join(10)
+    thread.join(60)
     tournament.refresh_from_db()
     assert tournament.spent_usd == ANSWER_USD
 

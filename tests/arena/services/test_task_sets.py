@@ -269,7 +269,7 @@ def test_two_saves_at_once_make_one_task_set(media: Path) -> None:
     def save(name: str) -> None:
         try:
             mine = UploadDraft.objects.select_related("team", "replaces").get(pk=draft.pk)
-            start.wait(10)
+            start.wait(60)
             outcomes.append(str(service.save_draft(draft=mine, actor=None, name=name)))
         except service.DraftGone:
             outcomes.append("gone")
@@ -280,7 +280,7 @@ def test_two_saves_at_once_make_one_task_set(media: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert sorted(outcomes)[0] == "gone"
     assert TaskSet.objects.count() == 1
     assert Sample.objects.count() == 20

@@ -31,7 +31,7 @@ def url(world: World) -> Callable[..., str]:
 
 
 def provider_data(**changes: Any) -> dict[str, Any]:
-    return {"name": "house", "base_url": "https://llm.example.com/v1", **LIMITS} | changes
+    return {"name": "house", "kind": "openai", "base_url": "https://llm.example.com/v1", **LIMITS} | changes
 
 
 def model_data(world: World, **changes: Any) -> dict[str, Any]:
@@ -82,6 +82,35 @@ def test_presets_fill_in_the_form(admin: Client, url: Callable[..., str]) -> Non
     page = text(admin.get(f"{url('provider-create')}?preset=ollama"))
     assert 'value="http://localhost:11434/v1"' in page
     assert 'value="ollama"' in page
+
+
+@pytest.mark.parametrize(("kind", "host"), [("anthropic", "api.anthropic.com"), ("gemini", "googleapis.com")])
+def test_a_provider_of_another_format(
+    admin: Client, world: World, url: Callable[..., str], kind: str, host: str
+) -> None:
+    page = text(admin.get(f"{url('provider-create')}?preset={kind}"))
+    assert f'<option value="{kind}" selected' in page
+    assert host in page
+    assert '<option value="demo"' not in page
+    assert admin.post(url("provider-create"), provider_data(kind="demo")).status_code == 422
+    assert admin.post(url("provider-create"), provider_data(kind=kind, base_url="", key=KEY)).status_code == 303
+    provider = Provider.objects.get(name="house")
+    assert (provider.kind, host in provider.base_url) == (kind, True)
+    edit = url("provider-edit", provider=provider.public_id)
+    assert provider.get_kind_display() in text(admin.get(edit))
+    # Its format stays, whatever is posted.
+    admin.post(edit, provider_data(kind="openai", base_url=provider.base_url))
+    provider.refresh_from_db()
+    assert provider.kind == kind
+
+
+def test_all_that_is_wrong_for_a_format_is_said_at_once(admin: Client, world: World, url: Callable[..., str]) -> None:
+    admin.post(url("provider-create"), provider_data(kind="gemini", base_url=""))
+    provider = Provider.objects.get(name="house").public_id
+    data = model_data(world, provider=provider, parameters='{"candidateCount": 2}', max_tokens="none")
+    page = text(admin.post(url("model-create"), data))
+    assert "candidateCount" in page
+    assert "Enter a whole number" in page
 
 
 @pytest.mark.parametrize(

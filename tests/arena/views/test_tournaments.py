@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from model_bakery import baker
 from pytest_django import DjangoAssertNumQueries
 
 from arena.models import AuditLog, Call, Match, Price, Tournament, Trial, Verdict
@@ -281,6 +282,13 @@ def test_the_list_asks_the_same_whatever_its_length(
         page = member.get(url(world, "tournament-list")).content.decode()
     assert "Run 4" in page
     assert "1 / 4" in page
+
+
+def test_the_list_says_what_it_cannot_count(world: World, member: Client) -> None:
+    tournament = own(world)
+    for cost in (Decimal("0.5"), None, None):
+        baker.make(Call, tournament=tournament, team=world.own.team, cost_usd=cost, status=Call.Status.OK)
+    assert "and 2 calls of unknown cost" in member.get(url(world, "tournament-list")).content.decode()
 
 
 def test_speed_counts_from_the_last_matches(world: World, member: Client) -> None:

@@ -63,6 +63,12 @@ def test_the_name_falls_back_to_that_of_the_file() -> None:
     assert parse(GOOD.replace("name: Autumn\n", "")).name == "tournament"
 
 
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini", "demo"])
+def test_kinds_of_provider(kind: str) -> None:
+    (provider,) = parse(GOOD.replace("    base_url: https://llm.example/v1", f"    kind: {kind}")).providers
+    assert (provider.kind, provider.base_url) == (kind, None)
+
+
 def test_jury_preset_with_overrides() -> None:
     config = parse(GOOD + "jury: {preset: majority, language: ja, repair_attempts: 1}\n")
     assert config.protocol == MAJORITY.with_overrides({"language": "ja", "repair_attempts": 1})
@@ -128,7 +134,7 @@ def test_a_later_problem_finds_its_line() -> None:
         ("{input: 1.10, output: 2}", "{input: 1}", "line 11: candidates[0].price.output: is missing"),
         ("pdf: base64", "pdf: yes please", "line 16: judges[0].pdf: must be base64 or none"),
         ("max_matches: 12", "max_matches: 0", "line 17: max_matches: must be from 1 to 1000000"),
-        ("max_matches: 12", "pairing: elo", "line 17: pairing: must be one of random, round_robin"),
+        ("max_matches: 12", "pairing: swiss", "line 17: pairing: must be one of elo, glicko2, random, round_robin"),
         (LAST, LAST + "\nseed: -1", "line 18: seed: must be from 0 to 9223372036854775807"),
         (LAST, LAST + "\njury: {quorun: 1}", "line 18: jury.quorun: unknown setting, did you mean quorum?"),
         (LAST, LAST + "\njury:\n  quorum: 0", "line 19: jury.quorum: must be a whole number from 1 to 1000"),
@@ -258,3 +264,11 @@ def test_the_example_of_the_documentation_is_a_configuration() -> None:
     assert config.judges[2].identity == config.candidates[0].identity
     assert config.replacement_judges
     assert config.budget_usd == 20
+
+
+def test_the_pairing_goes_with_the_preset_where_none_is_given() -> None:
+    majority = "\njury: {preset: majority, quorum: 1}"
+    assert parse(GOOD + majority).pairing == "glicko2"
+    assert parse(GOOD + majority + "\npairing: round_robin").pairing == "round_robin"
+    elo = parse(GOOD + "pairing: elo\nbaseline: One\nbaseline_weight: 0.5\n")
+    assert (elo.pairing, elo.baseline, elo.baseline_weight) == ("elo", 0, 0.5)

@@ -98,13 +98,13 @@ def test_always_failing_and_refusing_models(start_server: StartServer, client: h
 
 def test_silent_model_sends_nothing(start_server: StartServer, client: httpx.Client) -> None:
     server = start_server(faults=Faults(silent=frozenset({"squire-1"})))
-    client.timeout = httpx.Timeout(0.3)
+    client.timeout = httpx.Timeout(20, read=0.3)
     with pytest.raises(httpx.ReadTimeout):
         post(client, server.base_url, candidate_body("squire-1"))
-    client.timeout = httpx.Timeout(10)
+    client.timeout = httpx.Timeout(20)
     assert post(client, server.base_url, candidate_body("page-mini")).status_code == 200
     # A client has the whole answer a moment before the server counts it as ended.
-    until(lambda: server.stats()["in_flight"] == 0, "nothing is in flight any more", seconds=10)
+    until(lambda: server.stats()["in_flight"] == 0, "nothing is in flight any more")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_stream_that_does_not_end(
     start_server: StartServer, client: httpx.Client, faults: Faults, error: type[httpx.TransportError]
 ) -> None:
     server = start_server(faults=faults)
-    client.timeout = httpx.Timeout(0.5)
+    client.timeout = httpx.Timeout(20, read=1.5)
     url = f"{server.base_url}/chat/completions"
     received = b""
     with (

@@ -24,7 +24,7 @@ def test_process_announces_itself_serves_and_stops() -> None:
         response = httpx.get(f"{found[0]}/models", headers={"Authorization": "Bearer demo"}, trust_env=False)
         assert response.status_code == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_options_become_settings() -> None:

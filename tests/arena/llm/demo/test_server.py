@@ -67,14 +67,14 @@ def test_usage_comes_only_when_asked_for(server: DemoServer, client: httpx.Clien
 
 
 def test_pieces_of_a_stream_come_over_time(start_server: StartServer, client: httpx.Client) -> None:
-    server = start_server(DemoSettings.quiet(200))
+    server = start_server(DemoSettings.quiet(600))
     arrivals = []
     started = time.monotonic()
     url = f"{server.base_url}/chat/completions"
     with client.stream("POST", url, json=candidate_body("herald-x", stream=True)) as response:
         arrivals = [time.monotonic() - started for _ in response.iter_raw()]
-    assert arrivals[-1] >= 0.2
-    assert arrivals[0] >= 0.08
+    assert arrivals[-1] >= 0.6
+    assert arrivals[0] >= 0.24
     assert arrivals[-1] - arrivals[0] > 0.08
 
 
@@ -200,7 +200,7 @@ def test_too_large_a_body_is_refused(start_server: StartServer, client: httpx.Cl
 
 
 def raw_exchange(server: DemoServer, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(data)
         received = b""
         while piece := connection.recv(65536):
@@ -233,7 +233,7 @@ def test_stats_count_models_purposes_and_peak(start_server: StartServer, client:
         bodies = [candidate_body("page-mini", f"Question {number}") for number in range(8)]
         list(pool.map(lambda body: post(client, server.base_url, body), bodies))
     post(client, server.base_url, bodies[0])
-    until(lambda: server.stats()["in_flight"] == 0, "nothing is in flight any more", seconds=10)
+    until(lambda: server.stats()["in_flight"] == 0, "nothing is in flight any more")
     stats = client.get(f"{server.base_url}/stats").json()
     assert stats["calls"] == {"page-mini": {"answer": 9}}
     assert stats["statuses"] == {"200": 9}
@@ -254,9 +254,8 @@ def test_stop_ends_open_calls(start_server: StartServer) -> None:
     with ThreadPoolExecutor(1) as pool:
         with httpx.Client(headers={"Authorization": "Bearer demo"}, trust_env=False) as client:
             waiting = pool.submit(post, client, server.base_url, candidate_body("squire-1"))
-            while server.stats()["in_flight"] == 0:
-                time.sleep(0.005)
+            until(lambda: server.stats()["in_flight"] == 1, "the call is in flight")
             server.stop()
             with pytest.raises(httpx.TransportError):
-                waiting.result(timeout=10)
+                waiting.result(timeout=60)
     assert server.stats()["in_flight"] == 0

@@ -87,15 +87,19 @@ def audited_games(seed: int) -> list[tuple[str, str, str]]:
     return [(a, b, winner) for a, b, winner in decided if winner is not None]
 
 
+def majority(seats: tuple[str, str], key: str) -> str:
+    """One order, and every judge's verdict counts."""
+    judges = [judge_id for judge_id in DEMO_JUDGES if may_judge(judge_id, *seats, key)]
+    return Counter(verdict(judge_id, *seats, key) for judge_id in judges).most_common(1)[0][0]
+
+
 def majority_games(seed: int) -> list[tuple[str, str, str]]:
     draw = random.Random(seed)
     games = []
     for a, b in PAIRS:
         for key in draw.sample(KEYS, 6):
             seats = (a, b) if draw.random() < 0.5 else (b, a)
-            judges = [judge_id for judge_id in DEMO_JUDGES if may_judge(judge_id, a, b, key)]
-            votes = Counter(verdict(judge_id, *seats, key) for judge_id in judges)
-            games.append((a, b, votes.most_common(1)[0][0]))
+            games.append((a, b, majority(seats, key)))
     return games
 
 
@@ -105,11 +109,17 @@ def test_sixty_matches_find_the_known_order() -> None:
     assert right > 95
 
 
-def test_one_order_by_majority_is_no_better_but_knows_best_and_worst() -> None:
+def test_one_order_by_majority_is_worse_but_knows_best_and_worst() -> None:
     orders = [order_of(majority_games(seed)) for seed in range(1, 41)]
     assert sum(order[0] == KNOWN_ORDER[0] and order[-1] == KNOWN_ORDER[-1] for order in orders) >= 36
     audited = sum(order_of(audited_games(seed)) == KNOWN_ORDER for seed in range(1, 41))
     assert sum(order == KNOWN_ORDER for order in orders) <= audited
+    # Nearly every order of sixty matches is right, and one is no more right than another. The decisions under it
+    # tell: all there are, so that no draw of matches has a say. In a pair the better model comes first.
+    matches = [(a, b, key) for a, b in PAIRS for key in KEYS]
+    wrong = sum(decision(a, b, key) == b for a, b, key in matches)
+    wrong_by_majority = sum(majority(seats, key) == b for a, b, key in matches for seats in ((a, b), (b, a))) / 2
+    assert wrong * 2 < wrong_by_majority
 
 
 def both_orders(judge_id: str) -> list[tuple[str, str, str, str, str]]:
