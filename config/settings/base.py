@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "template_partials",
     "arena",
+    "annotation",
     "ratings",
     "config.apps.ConfigConfig",
 ]

@@ -1,0 +1,16 @@
+from annotation.models.campaigns import Campaign, CampaignItem, GoldItem, GuidelineVersion
+from annotation.models.raters import GuestInvitation, OpenLink, Rater
+from annotation.models.votes import Assignment, Side, Vote
+
+__all__ = [
+    "Assignment",
+    "Campaign",
+    "CampaignItem",
+    "GoldItem",
+    "GuestInvitation",
+    "GuidelineVersion",
+    "OpenLink",
+    "Rater",
+    "Side",
+    "Vote",
+]
