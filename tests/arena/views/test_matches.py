@@ -14,8 +14,9 @@ from arena.models import Ballot, Decision, Judge, Match, Sample, Tournament, Tri
 from tests.arena.tournament_world import judge, make_tournament
 from tests.personas import World
 
-LIST_QUERIES = 13
-DETAIL_QUERIES = 22
+# One of them asks whether the reader votes blind on these matches.
+LIST_QUERIES = 14
+DETAIL_QUERIES = 23
 EVIL = (
     "<script>alert(1)</script>\n\n[x](javascript:alert(2)) ![p](http://evil.example/p.png)\n\n"
     "<img src=x onerror=alert(3)>"
