@@ -19,7 +19,11 @@ def both(diff: WordDiff) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        ("The bridge opens at nine.", "The bridge opens at ten.", ("The bridge opens at [nine].", "The bridge opens at [ten].")),
+        (
+            "The bridge opens at nine.",
+            "The bridge opens at ten.",
+            ("The bridge opens at [nine].", "The bridge opens at [ten]."),
+        ),
         (
             "The old bridge opens at nine.",
             "The bridge opens at nine.",
@@ -69,5 +73,8 @@ def test_nothing_is_lost_and_what_is_unmarked_is_said_by_both(first: str, second
         assert "".join(piece.text for piece in side.pieces) == visible(text)
         assert all(piece.text for piece in side.pieces)
         assert all(piece.text == piece.text.strip() for piece in side.pieces if piece.is_own)
-    common = ["".join("".join(piece.text.split()) for piece in side.pieces if not piece.is_own) for side in (diff.first, diff.second)]
+    common = [
+        "".join("".join(piece.text.split()) for piece in side.pieces if not piece.is_own)
+        for side in (diff.first, diff.second)
+    ]
     assert common[0] == common[1]
