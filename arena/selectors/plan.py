@@ -13,10 +13,9 @@ from django.db.models import Avg, Count, F, Func, IntegerField, TextField
 from django.db.models.functions import Cast
 
 from arena.judging.panels import may_judge
-from arena.judging.prompts import judge_messages, schema_in_prompt
+from arena.judging.prompts import judge_messages, schema_in_prompt, verdict_schema_bytes
 from arena.judging.protocol import Protocol
 from arena.judging.skips import TRIAL_LIMITS
-from arena.judging.verdict import VERDICT_SCHEMA
 from arena.llm.pricing import IMAGE_TOKENS, MESSAGE_OVERHEAD_BYTES, PDF_PAGE_TOKENS, worst_case_usd
 from arena.models import Call, CallStatus, LanguageModel, Price, SampleAttachment, TaskSet, Trial
 from arena.selectors.cells import Cell, known_trials, reads_as_judge, refused_types
@@ -478,5 +477,5 @@ def prompt_bytes(protocol: Protocol) -> int:
         sample_criteria="?",
     )
     words = sum(len(str(message["content"]).encode()) for message in prompt.messages)
-    schema = 3 * len(str(VERDICT_SCHEMA)) + len(schema_in_prompt(protocol.language).encode())
+    schema = 3 * verdict_schema_bytes(protocol.language) + len(schema_in_prompt(protocol.language).encode())
     return words + schema + MESSAGE_OVERHEAD_BYTES * len(prompt.messages)
