@@ -78,7 +78,7 @@ class EmbeddedWorker:
         controller = threading.Thread(target=self._controller.start, name="tiltyard-worker", daemon=True)
         heart = workers.Heart()
         clock = Every("tiltyard-reconciler", settings.RECONCILE_SECONDS, reconcile.reconcile)
-        boards = Every("tiltyard-boards", settings.REFIT_SECONDS, self._ask_for_refits)
+        boards = Every("tiltyard-boards", settings.REFIT_INTERVAL_SECONDS, self._ask_for_refits)
         broom = Every("tiltyard-broom", DROP_EXPIRED_SECONDS, reconcile.drop_expired)
         self._helpers = [heart, clock, boards, broom]
         for thread in (controller, *self._helpers):

@@ -21,6 +21,7 @@ from arena.models import (
     Candidate,
     Match,
     Step,
+    Tally,
     Tournament,
     Trial,
     TrialRequest,
@@ -336,3 +337,23 @@ def insert(rows: Sequence[models.Model]) -> None:
     found = _rows(f"{sql}{', '.join([marks] * len(rows))} RETURNING id", values)
     for row, (key,) in zip(rows, found, strict=True):
         row.pk = key
+
+
+TALLY_COLUMNS = ("wins", "losses", "ties", "inconclusive", "voids", "forced_ties", "skips")
+
+
+@lru_cache(maxsize=4)
+def _tally_sql(rows: int) -> str:
+    table = _table(Tally)
+    marks = ", ".join([f"({', '.join(['%s'] * (2 + len(TALLY_COLUMNS)))})"] * rows)
+    sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in TALLY_COLUMNS)
+    columns = ", ".join(("jury_id", "candidate_id", *TALLY_COLUMNS))
+    return f"INSERT INTO {table} ({columns}) VALUES {marks} ON CONFLICT (jury_id, candidate_id) DO UPDATE SET {sums}"
+
+
+def add_to_tallies(jury_id: int, counts: Mapping[int, Mapping[str, int]]) -> None:
+    """Add to the counts of some candidates, by candidate; rows that are missing begin at nought."""
+    # All lock the rows in one order, so that two decisions never wait for each other.
+    ordered = sorted(counts.items())
+    values = [[jury_id, candidate, *(one.get(name, 0) for name in TALLY_COLUMNS)] for candidate, one in ordered]
+    _changed(_tally_sql(len(values)), [value for row in values for value in row])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -105,6 +105,163 @@ def _bar(span: Span, scale: Scale) -> Bar | None:
         open_left=span.lower is None,
         open_right=span.upper is None,
     )
+
+
+# The plots below are stretched to the width of the page: x runs over this many units, y is in pixels.
+PLOT_WIDTH = 1000
+TOP, BOTTOM = 16, 8
+
+
+@dataclass(frozen=True)
+class Level:
+    """A line of the grid."""
+
+    y: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Line:
+    path: str
+    # Closed; empty where no interval is known.
+    band: str
+    # Single points, which a path would not show.
+    dots: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class LineChart:
+    height: int
+    levels: list[Level]
+    lines: list[Line]
+    # Place of each column, as a share of the width.
+    columns: list[str]
+
+
+def line_chart(series: Sequence[Sequence[Span]], *, height: int = 320) -> LineChart:
+    """Values over columns at equal distances, with bands. A column without a value leaves a gap."""
+    drawn = [
+        end
+        for spans in series
+        for span in spans
+        if span.value is not None
+        for end in (span.lower, span.value, span.upper)
+    ]
+    values = [value for value in drawn if value is not None]
+    if not values:
+        return LineChart(height, [], [Line("", "", []) for _ in series], [])
+    scale = Scale.around(values, wanted=5)
+    length = max(len(spans) for spans in series)
+    # Room on the left for the figures of the grid.
+    xs = [0.5] if length == 1 else [0.11 + 0.88 * place / (length - 1) for place in range(length)]
+    levels = [Level(f"{_height(scale, tick, height):.1f}", tick) for tick in scale.ticks]
+    lines = [_line(spans, xs, scale, height) for spans in series]
+    return LineChart(height, levels, lines, [percentage(x) for x in xs])
+
+
+def _height(scale: Scale, value: float, height: int) -> float:
+    return TOP + (1 - scale.share(value)) * (height - TOP - BOTTOM)
+
+
+def _line(spans: Sequence[Span], xs: Sequence[float], scale: Scale, height: int) -> Line:
+    path, band, dots = [], [], []
+    for run in _stretches(spans):
+        points = [(PLOT_WIDTH * xs[at], _height(scale, value, height)) for at, value, _, _ in run]
+        path.append("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points))
+        # An open end runs to the edge of the plot.
+        over = [
+            (PLOT_WIDTH * xs[at], TOP if upper is None else _height(scale, upper, height)) for at, _, _, upper in run
+        ]
+        under = [
+            (PLOT_WIDTH * xs[at], height - BOTTOM if lower is None else _height(scale, lower, height))
+            for at, _, lower, _ in run
+        ]
+        if len(run) > 1:
+            band.append("M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in [*over, *reversed(under)]) + " Z")
+        dots += [(percentage(xs[at]), f"{_height(scale, value, height):.1f}") for at, value, _, _ in run]
+    return Line(" ".join(path), " ".join(band), dots)
+
+
+def _stretches(spans: Sequence[Span]) -> list[list[tuple[int, float, float | None, float | None]]]:
+    found: list[list[tuple[int, float, float | None, float | None]]] = [[]]
+    for at, span in enumerate(spans):
+        if span.value is None:
+            found.append([])
+        else:
+            found[-1].append((at, span.value, span.lower, span.upper))
+    return [run for run in found if run]
+
+
+@dataclass(frozen=True)
+class Mark:
+    x: str
+    y: str
+    # Where its interval ends; None at an open end, which runs to the edge.
+    top: str
+    bottom: str
+    # A name to the right of it would leave the plot.
+    to_the_left: bool
+
+
+@dataclass(frozen=True)
+class Scatter:
+    height: int
+    levels: list[Level]
+    ticks: list[Tick]
+    # None where a point has no place.
+    marks: list[Mark | None]
+    frontier: str
+    logarithmic: bool
+
+
+def scatter(points: Sequence[tuple[float | None, Span]], frontier: Sequence[bool], *, height: int = 340) -> Scatter:
+    """Ratings against a price. The axis is logarithmic where prices lie more than a factor of 20 apart."""
+    placed = [(x, span) for x, span in points if x is not None and span.value is not None]
+    if not placed:
+        return Scatter(height, [], [], [None for _ in points], "", logarithmic=False)
+    prices = [x for x, _ in placed]
+    logarithmic = min(prices) > 0 and max(prices) > 20 * min(prices)
+    ends = [end for _, span in placed for end in (span.lower, span.value, span.upper) if end is not None]
+    scale = Scale.around(ends, wanted=5)
+    axis, ticks = _price_axis(prices, logarithmic=logarithmic)
+    marks: list[Mark | None] = []
+    stairs: list[tuple[float, float]] = []
+    for (x, span), best in zip(points, frontier, strict=True):
+        if x is None or span.value is None:
+            marks.append(None)
+            continue
+        share, y = axis(x), _height(scale, span.value, height)
+        top = TOP if span.upper is None else _height(scale, span.upper, height)
+        bottom = height - BOTTOM if span.lower is None else _height(scale, span.lower, height)
+        marks.append(Mark(percentage(share), f"{y:.1f}", f"{top:.1f}", f"{bottom:.1f}", share > 0.7))
+        if best:
+            stairs.append((PLOT_WIDTH * share, y))
+    levels = [Level(f"{_height(scale, tick, height):.1f}", tick) for tick in scale.ticks]
+    return Scatter(height, levels, ticks, marks, _stairs(stairs), logarithmic)
+
+
+def _price_axis(prices: Sequence[float], *, logarithmic: bool) -> tuple[Callable[[float], float], list[Tick]]:
+    if not logarithmic:
+        scale = Scale.around([0.0, *prices], wanted=4, margin=0.08)
+        return scale.share, [Tick(scale.at(tick), tick) for tick in scale.ticks]
+    low, high = math.log10(min(prices)), math.log10(max(prices))
+    scale = Scale(low, high, (), 0.1)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    factors = (1, 2, 5) if high - low < 2 else (1,)
+    values = [factor * 10.0**power for power in powers for factor in factors]
+    ticks = [Tick(scale.at(math.log10(value)), value) for value in values if low <= math.log10(value) <= high]
+    return lambda price: scale.share(math.log10(price)), ticks
+
+
+def _stairs(points: Sequence[tuple[float, float]]) -> str:
+    """From the cheapest to the best: each step right before it goes up."""
+    if len(points) < 2:
+        return ""
+    ordered = sorted(points)
+    path = f"M{ordered[0][0]:.1f} {ordered[0][1]:.1f}"
+    for x, y in ordered[1:]:
+        path += f" H{x:.1f} V{y:.1f}"
+    return path
 
 
 # Lines over steps -----------------------------------------------------------------------------------------------

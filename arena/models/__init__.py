@@ -1,7 +1,7 @@
 from arena.models.audit_log import AuditLog
 from arena.models.base import Outcome, PublicModel, make_public_id
 from arena.models.calls import Call, CallStatus, PaidCall, Worker
-from arena.models.juries import Ballot, Decision, DecisionOutcome, Judge, Jury, Verdict
+from arena.models.juries import Ballot, Decision, DecisionOutcome, Judge, Jury, Tally, Verdict
 from arena.models.language_models import LanguageModel, Price, Provider
 from arena.models.rendered import RenderedText
 from arena.models.task_sets import Attachment, Sample, SampleAttachment, TaskSet, UploadDraft
@@ -36,6 +36,7 @@ __all__ = [
     "Sample",
     "SampleAttachment",
     "Step",
+    "Tally",
     "TaskSet",
     "Team",
     "Tournament",

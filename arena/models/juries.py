@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from arena.models.base import Outcome, PublicModel
 from arena.models.calls import PaidCall, PaidCallQuerySet
 from arena.models.language_models import LanguageModel
-from arena.models.tournaments import Match, Tournament
+from arena.models.tournaments import Candidate, Match, Tournament
 
 
 class Jury(PublicModel):
@@ -171,3 +171,36 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome} ({self.reason})"
+
+
+class Tally(models.Model):
+    """What a jury's matches came to for one candidate: counted in the transaction of each decision.
+
+    Counts exist from the first decision and never wait for a refit; `manage.py recount` makes them anew from the rows.
+    """
+
+    jury = models.ForeignKey(Jury, on_delete=models.CASCADE, related_name="tallies")
+    candidate = models.ForeignKey(Candidate, on_delete=models.CASCADE, related_name="tallies")
+    wins = models.PositiveIntegerField(default=0)
+    losses = models.PositiveIntegerField(default=0)
+    ties = models.PositiveIntegerField(default=0)
+    inconclusive = models.PositiveIntegerField(default=0)
+    # Void matches, those of them recorded as ties that nobody rates, and those where its own answer was missing.
+    voids = models.PositiveIntegerField(default=0)
+    forced_ties = models.PositiveIntegerField(default=0)
+    skips = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["jury", "candidate"], name="tally_once")]
+
+    def __str__(self) -> str:
+        return f"{self.wins} won, {self.losses} lost, {self.ties} tied"
+
+    @property
+    def decided(self) -> int:
+        return self.wins + self.losses + self.ties
+
+    @property
+    def win_rate(self) -> float:
+        """Nought where nothing is decided. Ties are no wins; half ties are what the win share counts."""
+        return self.wins / self.decided if self.decided else 0.0

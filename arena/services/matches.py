@@ -21,7 +21,7 @@ from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
 from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import benching, known, steps
+from arena.services import benching, known, steps, tallies
 from arena.services.known import Panel
 from arena.services.wire import attachments_of
 
@@ -55,7 +55,9 @@ def begin_judging(match_id: int, turn: benching.Turn | None = None) -> None:
         if turn is benching.Turn.WITHDRAWN:
             _resolve(match, Match.Status.WITHDRAWN)
         elif not _both_answered(match):
-            _resolve(match, Match.Status.VOID, forced_tie=panel.protocol.on_skip == "forced_tie")
+            forced_tie = panel.protocol.on_skip == "forced_tie"
+            _resolve(match, Match.Status.VOID, forced_tie=forced_tie)
+            tallies.count_void(match, panel.jury.pk, forced_tie=forced_tie)
         elif not _open_ballots(match, panel):
             _decide(match, panel, statements.ballots_of(panel.jury.pk, match.pk))
     if match.status not in {Match.Status.WAITING, Match.Status.JUDGING}:
@@ -221,5 +223,6 @@ def _decide(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
         counts=asdict(result.counts),
     )
     statements.insert([decision])
+    tallies.count_decision(match, panel.jury.pk, result.outcome.value)
     conclusive = result.outcome is not pure.Outcome.INCONCLUSIVE
     _resolve(match, Match.Status.DECIDED if conclusive else Match.Status.INCONCLUSIVE)

@@ -211,6 +211,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
     "global_keyprefix": f"{LIMITS_PREFIX}:",
 }
 RECONCILE_SECONDS: float = env.integer("RECONCILE_SECONDS", 5, minimum=1)
+# Boards whose input changed are fitted again this often; a tournament's own after each of its steps besides.
+REFIT_INTERVAL_SECONDS = env.integer("REFIT_INTERVAL_SECONDS", 300, minimum=1)
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "reconcile": {
         "task": "arena.tasks.reconcile_task",
@@ -219,8 +221,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     },
     "refit-due-boards": {
         "task": "ratings.tasks.refit_due_boards_task",
-        "schedule": 60.0,
-        "options": {"expires": 55},
+        "schedule": float(REFIT_INTERVAL_SECONDS),
+        "options": {"expires": REFIT_INTERVAL_SECONDS},
     },
     "drop-expired": {
         "task": "arena.tasks.drop_expired_task",
@@ -246,7 +248,8 @@ UPLOAD_MAX_PDF_PAGES = env.integer("UPLOAD_MAX_PDF_PAGES", 500, minimum=1)
 UPLOAD_DRAFT_HOURS = 24
 
 # Ratings ---------------------------------------------------------------------------------------------------
-REFIT_SECONDS = 60
+# Of a board's written fits the 1st, 13th, 25th ... start from nothing and check the others; 0: only the first.
+FULL_REFIT_EVERY = env.integer("FULL_REFIT_EVERY", 12, minimum=0)
 RATING_RIDGE = env.number("RATING_RIDGE", 0.01)
 
 LOGGING: dict[str, Any] = {

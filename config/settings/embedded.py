@@ -48,7 +48,7 @@ CELERY_BROKER_URL = "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.005}
 CELERY_BEAT_SCHEDULE = {}
 RECONCILE_SECONDS = 4
-REFIT_SECONDS = 10
+REFIT_INTERVAL_SECONDS = env.integer("REFIT_INTERVAL_SECONDS", 10, minimum=1)
 # More threads than calls in flight: one stores an answer while another waits for the next.
 WORKER_THREADS = env.integer("WORKER_THREADS", 40, minimum=1)
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=False)

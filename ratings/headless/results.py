@@ -14,8 +14,8 @@ from django.utils.text import slugify
 
 from arena.manifest import manifest_of
 from arena.models import Jury, Match, Tournament
-from ratings.models import Leaderboard, Rating, RatingRun
-from ratings.selectors import board_of
+from ratings.models import Leaderboard, RatingRun
+from ratings.selectors import Row, board_of, ratings_of
 from ratings.services import leaderboard_for, refit
 
 FORMAT = "tiltyard.board"
@@ -72,7 +72,7 @@ def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
         "verdict": verdict.plain,
         "caveats": [str(caveat) for caveat in verdict.caveats],
         "run": None if run is None else _run(run),
-        "ratings": [] if run is None else [_rating(row) for row in _in_order(run)],
+        "ratings": [] if run is None else [_rating(row) for row in ratings_of(run)],
     }
 
 
@@ -106,24 +106,12 @@ def _run(run: RatingRun) -> dict[str, Any]:
     }
 
 
-def _in_order(run: RatingRun) -> list[Rating]:
-    rows = run.ratings.select_related("candidate")
-    last = 10**9
-    return sorted(
-        rows,
-        key=lambda row: (
-            last if row.component_id is None else row.component_id,
-            last if row.rank is None else row.rank,
-            row.candidate.position,
-        ),
-    )
-
-
-def _rating(row: Rating) -> dict[str, Any]:
+def _rating(line: Row) -> dict[str, Any]:
+    row = line.stored
     return {
-        "model": row.candidate.full_id,
-        "label": row.candidate.label,
-        "benched": row.candidate.benched,
+        "model": line.full_id,
+        "label": line.label,
+        "benched": line.benched,
         "rating": row.rating,
         "rating_std_error": row.rating_std_error,
         # A null end beside a rating is an open end.

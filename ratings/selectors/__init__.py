@@ -1,17 +1,57 @@
-from ratings.selectors.board import BoardView, Row, Table, board_of, existing_board, runs_of
+from ratings.selectors.board import BoardView, board_of, existing_board, ratings_of, runs_of
+from ratings.selectors.listing import (
+    Listed,
+    method_text,
+    name_of_task_set,
+    title_of,
+    tournament_boards_of,
+    wide_boards_of,
+)
+from ratings.selectors.parts import (
+    Comparison,
+    History,
+    Matrix,
+    Meeting,
+    Offer,
+    Slice,
+    comparisons_of,
+    history_of,
+    matrix_of,
+    offers_of,
+    slices_of,
+)
 from ratings.selectors.progress import Course, Progress, Standing, progress_of
+from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict
 
 __all__ = [
     "BoardView",
+    "Comparison",
     "Course",
+    "History",
+    "Listed",
+    "Matrix",
+    "Meeting",
+    "Offer",
     "Progress",
     "Row",
+    "Slice",
     "Standing",
     "Table",
     "Verdict",
     "board_of",
+    "comparisons_of",
     "existing_board",
+    "history_of",
+    "matrix_of",
+    "method_text",
+    "name_of_task_set",
+    "offers_of",
     "progress_of",
+    "ratings_of",
     "runs_of",
+    "slices_of",
+    "title_of",
+    "tournament_boards_of",
+    "wide_boards_of",
 ]

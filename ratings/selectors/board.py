@@ -2,102 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext
 
-from arena.models import Candidate, Decision, Jury, Tournament
-from ratings.dataset import Marks
-from ratings.models import Leaderboard, Rating, RatingRun
-from ratings.selectors import wording
+from arena.models import Candidate, Jury, Tally, Tournament
+from ratings.dataset import Marks, decisions_of, juries_of
+from ratings.models import Leaderboard, RatingRun
+from ratings.selectors.findings import findings_of
+from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict, verdict_of
 
 # The evidence is large and no page but its own shows it.
-HEAVY = ("triples", "roster", "vector", "covariance")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A candidate of a board. `rating` is None where the data support no number."""
-
-    candidate: Candidate
-    stored: Rating
-
-    @property
-    def label(self) -> str:
-        return self.candidate.label
-
-    @property
-    def full_id(self) -> str:
-        return self.candidate.full_id
-
-    @property
-    def rating(self) -> float | None:
-        return self.stored.rating
-
-    @property
-    def lower(self) -> float | None:
-        return self.stored.ci_lower
-
-    @property
-    def upper(self) -> float | None:
-        return self.stored.ci_upper
-
-    @property
-    def places(self) -> str:
-        """Places that the intervals of the differences leave open, such as "1 to 3"."""
-        first, last = self.stored.rank_from, self.stored.rank_to
-        if first is None or last is None:
-            return "–"
-        if first == last:
-            return str(first)
-        return gettext("{first} to {last}").format(first=first, last=last)
-
-    @property
-    def rating_text(self) -> str:
-        return gettext("no number") if self.rating is None else wording.number(self.rating)
-
-    @property
-    def interval_text(self) -> str:
-        return gettext("open") if self.rating is None else wording.limits(self.lower, self.upper)
-
-    @property
-    def win_share_text(self) -> str:
-        return "–" if self.stored.win_share is None else wording.percent(self.stored.win_share)
-
-    @property
-    def cost_text(self) -> str:
-        cost = self.stored.mean_cost_usd
-        return gettext("unknown") if cost is None else wording.dollars(cost)
-
-    @property
-    def cost_note(self) -> str:
-        """Said where the cost of some answers is not known."""
-        priced, answers = self.stored.priced_answers, self.stored.answers
-        if not 0 < priced < answers:
-            return ""
-        return gettext("known for {priced} of {answers} answers").format(
-            priced=wording.number(priced), answers=wording.number(answers)
-        )
-
-    @property
-    def latency_text(self) -> str:
-        latency_ms = self.stored.median_latency_ms
-        return gettext("unknown") if latency_ms is None else wording.seconds(latency_ms)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One connected component: within it ratings compare."""
-
-    number: int
-    rows: list[Row]
-
-    @property
-    def tier(self) -> list[Row]:
-        """Those for whom the first place is open."""
-        return [row for row in self.rows if row.stored.rank_from == 1]
+HEAVY = ("triples", "roster", "vector", "covariance", "ahead", "slices")
 
 
 @dataclass(frozen=True)
@@ -111,6 +29,15 @@ class BoardView:
     isolated: list[Row]
     marks: Marks
     verdict: Verdict
+    # Before the first fit: what is counted so far.
+    counts: list[Tally] = field(default_factory=list)
+    # Whether a first fit may come while somebody looks.
+    expected: bool = False
+
+    @property
+    def findings(self) -> list[str]:
+        """What length and style have to do with the order, in words."""
+        return findings_of(self.run, self.rows) if self.run else []
 
     @property
     def rows(self) -> list[Row]:
@@ -119,13 +46,15 @@ class BoardView:
     @property
     def since(self) -> int:
         """Matches decided after the fit, as far as a refit has looked."""
-        return max(0, self.marks.decided - self.run.comparisons) if self.run else 0
+        if self.run is None or self.leaderboard.category:
+            return 0
+        return max(0, self.marks.decided - self.run.comparisons - self.run.repeated)
 
 
 def existing_board(tournament: Tournament, jury: Jury, ties: str | None) -> Leaderboard:
     """The stored board, or one in memory alone where no refit has made it yet: reading makes nothing."""
-    chosen = {"preferred": True} if ties is None else {"ties": ties}
-    board = Leaderboard.objects.filter(jury=jury, **chosen).first()
+    boards = Leaderboard.objects.filter(jury=jury, ridge=None, errors=Leaderboard.Errors.AUTO, category="")
+    board = boards.filter(**({"preferred": True} if ties is None else {"ties": ties})).first()
     if board is None:
         chosen_ties = ties or Leaderboard.Ties.HALF_WIN
         preferred = chosen_ties == Leaderboard.Ties.HALF_WIN
@@ -147,37 +76,58 @@ def board_of(leaderboard: Leaderboard) -> BoardView:
     runs = runs_of(leaderboard)
     newest = runs.first()
     run = newest if newest is None or newest.converged else runs.filter(converged=True).first()
-    stored = list(run.ratings.select_related("candidate")) if run else []
-    tables, isolated = _tables(stored)
+    tables, isolated = _tables(ratings_of(run) if run else [])
     marks = Marks.from_json(leaderboard.checked)
     newest_converged = newest is None or newest.converged
     verdict = verdict_of(
         leaderboard,
         run,
-        [[row.stored for row in table.rows] for table in tables],
+        [table.rows for table in tables],
         marks=marks,
         newest_converged=newest_converged,
         # Before the first refit looked, only the rows know whether anything is decided.
         waiting=run is None and _something_decided(leaderboard),
     )
-    return BoardView(leaderboard, run, newest_converged, tables, isolated, marks, verdict)
+    counts = [] if run else _counts(leaderboard)
+    expected = run is None and (bool(counts) or leaderboard.checked_at is None)
+    return BoardView(leaderboard, run, newest_converged, tables, isolated, marks, verdict, counts, expected)
 
 
-def _tables(stored: list[Rating]) -> tuple[list[Table], list[Row]]:
-    grouped: dict[int, list[Rating]] = {}
+def _counts(leaderboard: Leaderboard) -> list[Tally]:
+    if leaderboard.is_wide:
+        return []
+    tallies = Tally.objects.filter(jury=leaderboard.jury_id).select_related("candidate").order_by("candidate__position")
+    return sorted(tallies, key=lambda tally: -tally.win_rate)
+
+
+def ratings_of(run: RatingRun) -> list[Row]:
+    """The rows of a run by component and rank, those without a comparison last."""
+    stored = run.ratings.select_related("candidate", "language_model__provider")
+    labels = Counter(row.subject.label for row in stored)
+    full_ids = Counter(row.subject.full_id for row in stored)
+    rows = [Row(row.subject, row, labels[row.subject.label] > 1, full_ids[row.subject.full_id] > 1) for row in stored]
+    last = len(rows)
+    return sorted(
+        rows,
+        key=lambda row: (
+            last if row.stored.component_id is None else row.stored.component_id,
+            row.stored.rank or 0,
+            row.subject.position if isinstance(row.subject, Candidate) else row.subject.pk,
+        ),
+    )
+
+
+def _tables(rows: list[Row]) -> tuple[list[Table], list[Row]]:
+    grouped: dict[int, list[Row]] = {}
     isolated = []
-    for rating in stored:
-        if rating.component_id is None:
-            isolated.append(rating)
+    for row in rows:
+        if row.stored.component_id is None:
+            isolated.append(row)
         else:
-            grouped.setdefault(rating.component_id, []).append(rating)
-    tables = [
-        Table(number + 1, [Row(rating.candidate, rating) for rating in sorted(ratings, key=lambda row: row.rank or 0)])
-        for number, ratings in sorted(grouped.items())
-    ]
-    isolated.sort(key=lambda rating: rating.candidate.position)
-    return tables, [Row(rating.candidate, rating) for rating in isolated]
+            grouped.setdefault(row.stored.component_id, []).append(row)
+    return [Table(number + 1, found) for number, found in sorted(grouped.items())], isolated
 
 
 def _something_decided(leaderboard: Leaderboard) -> bool:
-    return Decision.objects.rated().filter(jury=leaderboard.jury_id).exists()
+    juries = list(juries_of(leaderboard).values_list("pk", flat=True))
+    return decisions_of(leaderboard, juries).exists()

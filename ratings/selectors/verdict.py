@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from django.utils import formats, timezone
@@ -14,11 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
 from arena.models import Judge, Tournament
-from ratings.dataset import Marks
+from ratings.dataset import Marks, juries_of
 from ratings.engine import from_display, win_share
-from ratings.engine.intervals import Z_95
-from ratings.models import Leaderboard, Rating, RatingRun
+from ratings.models import Leaderboard, RatingRun
 from ratings.selectors import wording
+from ratings.selectors.findings import longer_wins
+from ratings.selectors.rows import Row, family_of
 
 # Under these a verdict may well turn with other prompts.
 FEW_SAMPLES = 20
@@ -53,7 +53,7 @@ class Verdict:
 def verdict_of(
     board: Leaderboard,
     run: RatingRun | None,
-    tables: list[list[Rating]],
+    tables: list[list[Row]],
     *,
     marks: Marks,
     newest_converged: bool,
@@ -62,22 +62,26 @@ def verdict_of(
     if run is None or not tables:
         return Verdict(_nothing_yet(board, newest_converged=newest_converged, waiting=waiting), [])
     leader, second = tables[0][:2]
-    gap = gap_between(leader, second)
+    gap = gap_between(run, leader, second)
     sentences = [_order(leader, second, gap), _expectation(run, leader, second, gap), _basis(run)]
     sentence = format_html_join(" ", "{}", ((sentence,) for sentence in sentences if sentence))
     caveats = [*_caveats(board, run, tables, marks, newest_converged=newest_converged)]
     return Verdict(sentence, caveats, gap)
 
 
-def gap_between(leader: Rating, second: Rating) -> Gap | None:
+def gap_between(run: RatingRun, leader: Row, second: Row) -> Gap | None:
     if leader.rating is None or second.rating is None:
         return None
     points = leader.rating - second.rating
-    separated = bool(leader.ahead_of_next)
+    separated = bool(leader.stored.ahead_of_next)
     # Within a group wins go round in a circle, which bounds every difference.
-    if leader.next_std_error is None or leader.group_id != second.group_id:
+    if leader.stored.next_std_error is None or leader.stored.group_id != second.stored.group_id:
         return Gap(points, None, None, separated)
-    spread = Z_95 * leader.next_std_error
+    found = run.separation
+    if found is not None and (found["leader"], found["runner_up"]) == (leader.subject_id, second.subject_id):
+        # The difference inside each resample.
+        return Gap(points, found["lower"], found["upper"], separated)
+    spread = run.quantile * leader.stored.next_std_error
     return Gap(points, points - spread, points + spread, separated)
 
 
@@ -86,6 +90,8 @@ def _nothing_yet(board: Leaderboard, *, newest_converged: bool, waiting: bool) -
         text = gettext("The fit of this board did not converge, so no ratings are shown.")
     elif waiting:
         text = gettext("The first matches are decided. Their ratings follow within a minute.")
+    elif board.tournament is None:
+        text = gettext("No match is decided yet in the tournaments that this board reads.")
     elif board.tournament.status == Tournament.Status.DRAFT:
         text = gettext("The tournament has not started, so there is nothing to rate.")
     elif board.tournament.is_active:
@@ -95,8 +101,8 @@ def _nothing_yet(board: Leaderboard, *, newest_converged: bool, waiting: bool) -
     return format_html("{}", text)
 
 
-def _order(leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
-    names = {"leader": leader.candidate.label, "second": second.candidate.label}
+def _order(leader: Row, second: Row, gap: Gap | None) -> SafeString:
+    names = {"leader": leader.label, "second": second.label}
     if gap is None:
         text = gettext("<strong>{leader}</strong> is ahead of {second}, by a distance that no result bounds.")
         return format_html(text, **names)
@@ -116,16 +122,16 @@ def _order(leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
     return format_html(text, **names, **numbers)
 
 
-def _order_without_measure(leader: Rating, second: Rating, names: dict[str, str], *, established: bool) -> SafeString:
+def _order_without_measure(leader: Row, second: Row, names: dict[str, str], *, established: bool) -> SafeString:
     """All results between the two groups went one way: the order may be plain, its size is not."""
-    if leader.losses:
+    if leader.stored.losses:
         fact = gettext("nobody outside its own group took a match from it")
     else:
-        fact = ngettext("it did not lose its only match", "it lost none of its {n} matches", leader.games)
-    fact = fact.format(n=wording.number(leader.games))
-    if leader.ci_upper is None and leader.ci_lower is None:
+        fact = ngettext("it did not lose its only match", "it lost none of its {n} matches", leader.stored.games)
+    fact = fact.format(n=wording.number(leader.stored.games))
+    if leader.upper is None and leader.lower is None:
         fact = gettext("no chain of results bounds it from either side")
-    elif leader.ci_upper is not None:
+    elif leader.upper is not None:
         fact = gettext("{second} won no match against those above it").format(**names)
     if established:
         text = gettext("<strong>{leader}</strong> leads: {fact}. How far it is ahead of {second} has no measure yet.")
@@ -145,26 +151,33 @@ def _interval(lower: float, upper: float) -> str:
     return gettext("95% interval: {limits}").format(limits=wording.limits(lower, upper))
 
 
-def _expectation(run: RatingRun, leader: Rating, second: Rating, gap: Gap | None) -> SafeString:
+def _expectation(run: RatingRun, leader: Row, second: Row, gap: Gap | None) -> SafeString:
     # Where the prior holds the distance, so it would hold this number.
-    if gap is None or gap.points < LEVEL or leader.group_id != second.group_id or run.eta_unbounded:
+    if gap is None or gap.points < LEVEL or leader.stored.group_id != second.stored.group_id or run.eta_unbounded:
         return SafeString()
     theta = from_display([gap.points, 0.0])
     share = float(win_share(theta, run.eta, np.zeros(2, dtype=np.int64))[0])
     text = gettext("Of 100 matches against {second} it would win about {n}, ties counted as half.")
-    return format_html(text, second=second.candidate.label, n=wording.number(100 * share))
+    return format_html(text, second=second.label, n=wording.number(100 * share))
 
 
 def _basis(run: RatingRun) -> SafeString:
     text = gettext("All this rests on {matches} over {samples}.")
-    return format_html(text, matches=wording.matches(run.comparisons), samples=wording.samples(run.samples))
+    if run.tournaments > 1:
+        text = gettext("All this rests on {matches} of {tournaments} over {samples}.")
+    return format_html(
+        text,
+        matches=wording.matches(run.comparisons),
+        samples=wording.samples(run.samples),
+        tournaments=wording.tournaments(run.tournaments),
+    )
 
 
 def _caveats(
-    board: Leaderboard, run: RatingRun, tables: list[list[Rating]], marks: Marks, *, newest_converged: bool
+    board: Leaderboard, run: RatingRun, tables: list[list[Row]], marks: Marks, *, newest_converged: bool
 ) -> Iterable[str]:
     leader, second = tables[0][:2]
-    name = leader.candidate.label
+    name = leader.label
     if not newest_converged:
         when = formats.date_format(timezone.localtime(run.computed_at), "SHORT_DATETIME_FORMAT")
         yield gettext("The newest fit did not converge and is not shown; these ratings are of {when}.").format(
@@ -175,47 +188,51 @@ def _caveats(
             "The candidates form {n} groups that never met. Ratings compare within a group only, "
             "and the sentence above is about the largest."
         ).format(n=len(tables))
-    if leader.ci_upper is None and leader.group_id == second.group_id:
+    if leader.upper is None and leader.stored.group_id == second.stored.group_id:
         yield gettext("No loss bounds {name} from above, so how far it is ahead is open.").format(name=name)
     yield from _families(board, tables, leader)
+    if longer := longer_wins(run):
+        yield longer
     yield from _without_result(marks)
     if run.samples < FEW_SAMPLES:
         yield gettext("{samples} are few: with other prompts the order may turn.").format(
             samples=wording.samples(run.samples)
         )
-    elif min(leader.games, second.games) < FEW_GAMES:
+    elif min(leader.stored.games, second.stored.games) < FEW_GAMES:
         yield gettext("{name} played {n} matches only: a few more may turn the order.").format(
-            name=min((leader, second), key=lambda rating: rating.games).candidate.label,
-            n=min(leader.games, second.games),
+            name=min((leader, second), key=lambda row: row.stored.games).label,
+            n=min(leader.stored.games, second.stored.games),
         )
     if run.ridge_by_default:
         yield gettext(
             "Somebody never won or never lost against the rest. A weak prior (ridge {ridge}) keeps such ratings "
             "finite; ends that only the prior holds are shown as open."
         ).format(ridge=formats.number_format(run.ridge))
-    if board.tournament.is_active:
+    if board.tournament is None and marks.open:
+        yield gettext("A tournament that this board reads is not finished, so the order may still change.")
+    elif board.tournament is not None and board.tournament.is_active:
         yield gettext("The tournament is not finished, so the order may still change.")
 
 
-def _families(board: Leaderboard, tables: list[list[Rating]], leader: Rating) -> Iterable[str]:
+def _families(board: Leaderboard, tables: list[list[Row]], leader: Row) -> Iterable[str]:
     """Judges that are candidates themselves or of a candidate's family, by the snapshots they entered with."""
-    candidates = [rating.candidate for table in tables for rating in table]
     by_family: dict[str, list[str]] = {}
     by_model: dict[str, str] = {}
-    for candidate in candidates:
-        by_model[candidate.snapshot.get("model_id", "")] = candidate.label
-        if family := _family(candidate.snapshot):
-            by_family.setdefault(family, []).append(candidate.label)
+    for row in (row for table in tables for row in table):
+        by_model[row.model_id] = row.label
+        if row.family:
+            by_family.setdefault(row.family, []).append(row.label)
     related: dict[tuple[str, ...], list[str]] = {}
     selves = []
-    for judge in Judge.objects.filter(jury=board.jury_id, replacement=False):
-        kin = tuple(by_family.get(_family(judge.snapshot), []))
+    seats = Judge.objects.filter(jury__in=juries_of(board), replacement=False).order_by("pk")
+    for judge in {judge.full_id: judge for judge in seats}.values():
+        kin = tuple(by_family.get(family_of(judge.snapshot), []))
         if kin:
             related.setdefault(kin, []).append(judge.label)
         elif judge.snapshot.get("model_id") in by_model:
             selves.append(judge.label)
     # Kinship with the leader weighs most.
-    for kin, judges in sorted(related.items(), key=lambda entry: leader.candidate.label not in entry[0]):
+    for kin, judges in sorted(related.items(), key=lambda entry: leader.label not in entry[0]):
         yield ngettext(
             "The judge {judges} is of the same family as {kin}, and may favour it.",
             "The judges {judges} are of the same family as {kin}, and may favour it.",
@@ -227,10 +244,6 @@ def _families(board: Leaderboard, tables: list[list[Rating]], leader: Rating) ->
             "{judges} judge and compete; each sits out its own matches.",
             len(selves),
         ).format(judges=wording.names(selves))
-
-
-def _family(snapshot: dict[str, Any]) -> str:
-    return str(snapshot.get("family") or "").strip().casefold()
 
 
 def _without_result(marks: Marks) -> Iterable[str]:

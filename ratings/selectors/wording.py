@@ -15,6 +15,24 @@ def number(value: float | Decimal, digits: int = 0) -> str:
     return text.replace("-", "−")
 
 
+def signed(value: float) -> str:
+    text = number(value)
+    return text if text.startswith("−") or text == "0" else f"+{text}"
+
+
+def plain(value: float) -> str:
+    return number_format(value)
+
+
+def resampled(share: float) -> str:
+    """A share of a thousand resamples: all of them say more than 99 %, and no more than that."""
+    if share > 0.995:
+        return gettext("over 99%")
+    if share < 0.005:
+        return gettext("under 1%")
+    return percent(share)
+
+
 def percent(share: float) -> str:
     return gettext("{share}%").format(share=number(100 * share))
 
@@ -25,6 +43,24 @@ def dollars(amount: Decimal) -> str:
         return "$0"
     digits = max(2, 2 - amount.adjusted())
     return f"${number(amount, digits)}"
+
+
+def tick(value: float, step_digits: int) -> str:
+    return number_format(round(value, step_digits), decimal_pos=step_digits, force_grouping=True)
+
+
+def price_tick(amount: float) -> str:
+    """No more digits than it has."""
+    return f"${tick(amount, _digits_of(amount))}"
+
+
+def seconds_tick(duration_ms: float) -> str:
+    return gettext("{n} s").format(n=tick(duration_ms / 1000, _digits_of(duration_ms / 1000)))
+
+
+def _digits_of(value: float) -> int:
+    exponent = Decimal(f"{value:.2g}").normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def seconds(duration_ms: float) -> str:
@@ -43,12 +79,25 @@ def limits(lower: float | None, upper: float | None, *, open_word: str | None = 
     return gettext("open") if open_word is None else open_word
 
 
+def cell(rating: float | None, lower: float | None, upper: float | None, *, games: int) -> tuple[str, str]:
+    """A rating and its limits, for a cell."""
+    if not games:
+        return "–", ""
+    if rating is None:
+        return gettext("no number"), ""
+    return number(rating), limits(lower, upper)
+
+
 def matches(count: int) -> str:
     return ngettext("{n} decided match", "{n} decided matches", count).format(n=number(count))
 
 
 def samples(count: int) -> str:
     return ngettext("{n} sample", "{n} samples", count).format(n=number(count))
+
+
+def tournaments(count: int) -> str:
+    return ngettext("{n} tournament", "{n} tournaments", count).format(n=number(count))
 
 
 def names(words: list[str]) -> str:

@@ -1,25 +1,29 @@
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
-from django.utils.text import slugify
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
 
-from arena.models import Jury, Role, Tournament
+from arena.dispatch import send
+from arena.models import Role
 from arena.views.access import TeamRequest, team_view
 from ratings import charts, services
-from ratings.models import Leaderboard, RatingRun
-from ratings.selectors import BoardView, Row, board_of, existing_board, runs_of, wording
-from ratings.views import downloads
+from ratings.models import Leaderboard
+from ratings.selectors import (
+    BoardView,
+    Row,
+    board_of,
+    tournament_boards_of,
+    wide_boards_of,
+    wording,
+)
+from ratings.views.access import about_board, board_by_id, board_of_tournament, opened_board, tournament_and_jury
 
 READ = ("GET", "HEAD")
-RUNS_PER_PAGE = 50
+BOARDS_PER_PAGE = 30
 
 
 @dataclass(frozen=True)
@@ -29,23 +33,7 @@ class DrawnTable:
     chart: charts.IntervalChart
     # Places on the axis and what stands there.
     labels: list[tuple[str, str]]
-
-
-def _tournament(request: TeamRequest, public_id: str) -> tuple[Tournament, Jury]:
-    tournament = get_object_or_404(Tournament, team=request.team, public_id=public_id)
-    jury = Jury.objects.filter(tournament=tournament, primary=True).first()
-    if jury is None:
-        raise Http404("no jury")
-    return tournament, jury
-
-
-def _board(request: TeamRequest, public_id: str) -> Leaderboard:
-    """The board that the address asks for; without `ties`, the one that the team prefers."""
-    tournament, jury = _tournament(request, public_id)
-    ties = request.GET.get("ties") or None
-    if ties is not None and ties not in Leaderboard.Ties.values:
-        raise Http404("no such tie model")
-    return existing_board(tournament, jury, ties)
+    shows_length: bool
 
 
 def _drawn(view: BoardView) -> list[DrawnTable]:
@@ -54,26 +42,31 @@ def _drawn(view: BoardView) -> list[DrawnTable]:
         spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
         chart = charts.interval_chart(spans)
         labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
-        drawn.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart, labels))
+        rows = list(zip(table.rows, chart.bars, strict=True))
+        drawn.append(DrawnTable(table.number, rows, chart, labels, table.shows_length))
     return drawn
 
 
 def _context(request: TeamRequest, board: Leaderboard) -> dict[str, Any]:
     view = board_of(board)
-    return {
-        "nav_section": "tournaments",
-        "tournament": board.tournament,
-        "board": board,
+    return about_board(board) | {
+        "part": "board",
         "view": view,
         "tables": _drawn(view),
         "tie_models": Leaderboard.Ties.choices,
-        "may_prefer": request.membership.at_least(Role.ADMIN) and not board.preferred,
+        "error_methods": Leaderboard.Errors.choices,
+        "ridges": [(f"{ridge:g}", wording.plain(ridge)) for ridge in services.RIDGES if ridge is not None],
+        "chosen_ridge": "" if board.ridge is None else f"{board.ridge:g}",
+        "may_prefer": not board.is_wide
+        and request.membership.at_least(Role.ADMIN)
+        and not board.preferred
+        and services.is_plain(board),
     }
 
 
 @team_view(Role.MEMBER, methods=READ)
 def board(request: TeamRequest, tournament: str) -> HttpResponse:
-    return render(request, "ratings/board.html", _context(request, _board(request, tournament)))
+    return render(request, "ratings/board.html", _context(request, board_of_tournament(request, tournament)))
 
 
 @team_view(Role.MEMBER, methods=READ)
@@ -81,13 +74,13 @@ def board_fragment(request: TeamRequest, tournament: str) -> HttpResponse:
     """The board alone, for a page that loads it into itself; whoever follows the link gets the whole page."""
     if not request.htmx:
         return redirect("ratings:board", team=request.team.public_id, tournament=tournament)
-    context = _context(request, _board(request, tournament)) | {"is_fragment": True}
+    context = _context(request, board_of_tournament(request, tournament)) | {"is_fragment": True}
     return render(request, "ratings/board.html#board", context)
 
 
 @team_view(Role.ADMIN, methods=("POST",))
 def board_prefer(request: TeamRequest, tournament: str) -> HttpResponse:
-    found, jury = _tournament(request, tournament)
+    found, jury = tournament_and_jury(request, tournament)
     ties = request.POST.get("ties", "")
     if ties not in Leaderboard.Ties.values:
         raise Http404("no such tie model")
@@ -95,64 +88,26 @@ def board_prefer(request: TeamRequest, tournament: str) -> HttpResponse:
     return redirect("ratings:board", team=request.team.public_id, tournament=found.public_id)
 
 
-def _file_name(board: Leaderboard, ending: str) -> str:
-    return f"{slugify(board.tournament.name) or 'tournament'}-board.{ending}"
+@team_view(Role.MEMBER, methods=READ)
+def board_list(request: TeamRequest) -> HttpResponse:
+    page = Paginator(tournament_boards_of(request.team), BOARDS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {"nav_section": "boards", "wide": wide_boards_of(request.team), "page_obj": page}
+    return render(request, "ratings/board_list.html", context)
 
 
 @team_view(Role.MEMBER, methods=READ)
-def board_csv(request: TeamRequest, tournament: str) -> HttpResponseBase:
-    found = _board(request, tournament)
-    response = StreamingHttpResponse(_lines(board_of(found)), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{_file_name(found, "csv")}"'
-    return response
-
-
-class _Echo:
-    def write(self, text: str) -> str:
-        return text
-
-
-def _lines(view: BoardView) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    # Spreadsheets take a file without this mark for one in the system's own encoding.
-    yield "\ufeff" + writer.writerow(downloads.COLUMNS)
-    for row in view.rows:
-        record = downloads.record(row)
-        yield writer.writerow([downloads.safe_cell(record[column]) for column in downloads.COLUMNS])
+def board_open(request: TeamRequest) -> HttpResponse:
+    """To the board of a scope and a method. Boards exist from their first opening, so that none is fitted in vain."""
+    found = opened_board(request)
+    if found.checked_at is None:
+        send("ratings.tasks.refit_board_task", found.pk)
+    return redirect("ratings:board-detail", team=request.team.public_id, board=found.public_id)
 
 
 @team_view(Role.MEMBER, methods=READ)
-def board_json(request: TeamRequest, tournament: str) -> HttpResponse:
-    found = _board(request, tournament)
-    response = JsonResponse(downloads.document(board_of(found)), json_dumps_params={"ensure_ascii": False})
-    response["Content-Disposition"] = f'attachment; filename="{_file_name(found, "json")}"'
-    return response
-
-
-@team_view(Role.MEMBER, methods=READ)
-def run_list(request: TeamRequest, tournament: str) -> HttpResponse:
-    found = _board(request, tournament)
-    page = Paginator(runs_of(found), RUNS_PER_PAGE).get_page(request.GET.get("page"))
-    kwargs = {"team": request.team.public_id, "tournament": found.tournament.public_id}
-    context = {
-        "nav_section": "tournaments",
-        "tournament": found.tournament,
-        "board": found,
-        "page_obj": page,
-        "board_url": f"{reverse('ratings:board', kwargs=kwargs)}?ties={found.ties}",
-    }
-    return render(request, "ratings/run_list.html", context)
-
-
-@team_view(Role.MEMBER, methods=READ)
-def run_evidence(request: TeamRequest, tournament: str, run: str) -> HttpResponse:
-    """All that the ratings of a run were computed from, and the ratings."""
-    found = get_object_or_404(
-        RatingRun.objects.select_related("leaderboard"),
-        leaderboard__tournament__public_id=tournament,
-        leaderboard__team=request.team,
-        public_id=run,
-    )
-    response = JsonResponse(downloads.evidence(found), json_dumps_params={"ensure_ascii": False})
-    response["Content-Disposition"] = f'attachment; filename="run-{found.public_id}.json"'
-    return response
+def board_detail(request: TeamRequest, board: str) -> HttpResponse:
+    found = board_by_id(request, board)
+    context = _context(request, found)
+    if request.htmx:
+        return render(request, "ratings/board.html#board", context)
+    return render(request, "ratings/board.html", context)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ratings.models import RatingRun
-from ratings.selectors import BoardView, Row
+from ratings.selectors import BoardView, Row, ratings_of, title_of
 
 COLUMNS = (
     "group", "rank", "rank_from", "rank_to", "full_id", "label", "rating", "std_error", "ci_lower", "ci_upper",
     "open_below", "open_above", "win_share", "games", "wins", "losses", "ties", "mean_cost_usd", "answers",
-    "answers_of_known_cost", "median_latency_ms",
+    "answers_of_known_cost", "median_latency_ms", "rank_lower", "rank_upper", "first_share", "tier", "length_adjusted",
 )  # fmt: skip
 # What a spreadsheet would take for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -48,15 +48,25 @@ def record(row: Row) -> dict[str, Any]:
         "answers": stored.answers,
         "answers_of_known_cost": stored.priced_answers,
         "median_latency_ms": stored.median_latency_ms,
+        "rank_lower": stored.rank_lower,
+        "rank_upper": stored.rank_upper,
+        "first_share": stored.first_share,
+        "tier": stored.tier,
+        "length_adjusted": stored.length_adjusted,
     }
 
 
 def document(view: BoardView) -> dict[str, Any]:
     gap = view.verdict.gap
+    board = view.leaderboard
     return {
-        "tournament": view.leaderboard.tournament.name,
-        "tournament_id": view.leaderboard.tournament.public_id,
-        "tie_model": view.leaderboard.ties,
+        "board_id": board.public_id,
+        "title": title_of(board),
+        "scope": board.scope,
+        "tournament_id": None if board.tournament is None else board.tournament.public_id,
+        "category": board.category or None,
+        "source": board.source,
+        "tie_model": board.ties,
         "verdict": view.verdict.plain,
         "caveats": view.verdict.caveats,
         "lead": None
@@ -76,12 +86,20 @@ def about(run: RatingRun) -> dict[str, Any]:
     return {
         "id": run.public_id,
         "computed_at": run.computed_at.isoformat(),
+        "cutoff_at": None if run.cutoff_at is None else run.cutoff_at.isoformat(),
+        "mode": run.mode,
+        "errors": run.errors,
+        "seed": run.seed,
+        "resamples": run.resamples,
+        "drift": run.drift,
         "step": run.step_number,
         "tie_model": run.ties,
         "ridge": run.ridge,
         "ridge_by_default": run.ridge_by_default,
         "comparisons": run.comparisons,
         "samples": run.samples,
+        "tournaments": run.tournaments,
+        "repeated": run.repeated,
         "evidence_hash": run.evidence_hash,
         "converged": run.converged,
         "iterations": run.iterations,
@@ -104,7 +122,7 @@ def evidence(run: RatingRun) -> dict[str, Any]:
         "eta_unbounded": run.eta_unbounded,
         "covariance": run.covariance,
         "ratings": [
-            {"candidate": rating.candidate_id, **record(Row(rating.candidate, rating))}
-            for rating in run.ratings.select_related("candidate").order_by("candidate__position")
+            {"candidate": row.stored.candidate_id or row.stored.language_model_id, **record(row)}
+            for row in ratings_of(run)
         ],
     }

@@ -66,8 +66,9 @@ def test_a_sweep_counts_as_what_it_is(wins: int, established: bool) -> None:
     assert view.verdict.plain.startswith("Ada leads: it" if established else "Ada is ahead, but its lead is not ")
     first, second = view.tables[0].rows
     assert [row.places for row in (first, second)] == (["1", "2"] if established else ["1 to 2", "1 to 2"])
-    assert first.interval_text.startswith("≥ ")
-    assert second.interval_text.startswith("≤ ")
+    # One sample says nothing of how results differ between samples.
+    assert first.interval_text.startswith("≥ " if wins > 1 else "open")
+    assert second.interval_text.startswith("≤ " if wins > 1 else "open")
     assert any("weak prior" in caveat for caveat in view.verdict.caveats)
 
 

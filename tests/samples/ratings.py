@@ -16,6 +16,7 @@ def extend(side: Side) -> None:
     side.objects["board_tournament"] = played.tournament
     services.refit_due_boards()
     board = services.leaderboard_for(played.tournament, played.jury)
+    side.objects["rating_board"] = board
     side.objects["rating_run"] = board.runs.get()
 
 
@@ -23,8 +24,20 @@ def _board(side: Side) -> dict[str, object]:
     return {"team": side.team_id, "tournament": side.objects["board_tournament"].public_id}
 
 
+def _team(side: Side) -> dict[str, object]:
+    return {"team": side.team_id}
+
+
+def _by_id(side: Side) -> dict[str, object]:
+    return _team(side) | {"board": side.objects["rating_board"].public_id}
+
+
+def _table(side: Side) -> dict[str, object]:
+    return _by_id(side) | {"table": "comparisons"}
+
+
 def _run(side: Side) -> dict[str, object]:
-    return _board(side) | {"run": side.objects["rating_run"].public_id}
+    return _by_id(side) | {"run": side.objects["rating_run"].public_id}
 
 
 SAMPLES = {
@@ -33,8 +46,16 @@ SAMPLES = {
     "ratings:progress": UrlSample(_board),
     "ratings:progress-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
     "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
-    "ratings:board-csv": UrlSample(_board),
-    "ratings:board-json": UrlSample(_board),
-    "ratings:run-list": UrlSample(_board),
+    "ratings:board-list": UrlSample(_team),
+    "ratings:board-open": UrlSample(_team),
+    "ratings:board-detail": UrlSample(_by_id),
+    "ratings:board-head-to-head": UrlSample(_by_id),
+    "ratings:board-compare": UrlSample(_by_id),
+    "ratings:board-cost": UrlSample(_by_id),
+    "ratings:board-categories": UrlSample(_by_id),
+    "ratings:board-over-time": UrlSample(_by_id),
+    "ratings:board-runs": UrlSample(_by_id),
+    "ratings:board-csv": UrlSample(_table),
+    "ratings:board-json": UrlSample(_table),
     "ratings:run-evidence": UrlSample(_run),
 }

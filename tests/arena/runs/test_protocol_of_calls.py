@@ -13,6 +13,7 @@ from arena.llm.demo.settings import DemoSettings, Faults
 from arena.models import Ballot, Call, CallStatus, Match, Provider, Tournament, Trial, TrialRequest, Verdict
 from arena.services import tournaments, trials
 from arena.services.attempts import OpenTransaction
+from arena.services.tallies import recount
 from tests.arena.arena_world import ArenaWorld, decisions_of, make_arena_world, play, seats_of, tally, wait_for
 from tests.arena.played import schedule_of
 from tests.waiting import until
@@ -73,6 +74,11 @@ def test_a_tournament_runs_to_its_end(arena_world: ArenaWorld, worker: Starter) 
     assert set(tally(tournament)) <= {Match.Status.DECIDED, Match.Status.INCONCLUSIVE}
     assert tally(tournament)[Match.Status.DECIDED] >= 3
     assert tournament.steps.count() == 3
+    # What was counted in the transactions of the decisions is what the rows say.
+    jury = tournament.juries.get()
+    counted = {row.candidate_id: row for row in jury.tallies.all()}
+    assert sum(row.decided for row in counted.values()) == 2 * tally(tournament)[Match.Status.DECIDED]
+    assert recount(jury) == 0
     # Both orders of both judges, and every call on the books with its cost.
     assert tournament.verdicts.count() == 9 * 4
     calls = Call.objects.filter(tournament=tournament, status=Call.Status.OK)
@@ -133,6 +139,8 @@ def test_when_no_candidate_answers_no_match_is_judged(demo_endpoint: Starter, wo
     tournament = play(world.create())
     # Two of three candidates were benched by their third failure, and the last two matches withdrawn.
     assert tally(tournament) == {Match.Status.VOID: 4, Match.Status.WITHDRAWN: 2}
+    assert sum(row.voids for row in tournament.juries.get().tallies.all()) == 8
+    assert recount(tournament.juries.get()) == 0
     assert (tournament.status, tournament.reason) == (Status.FAILED, Tournament.Reason.NO_ANSWERS)
     # Answers that only those two would have needed may be withdrawn or still under way.
     assert set(Trial.objects.filter(status=CallStatus.FAILED).values_list("skip_code", flat=True)) == {"API_ERROR"}

@@ -1,65 +1,20 @@
-"""What boards read of the arena, by aggregate queries."""
+"""Cheap signs of whether the evidence of a board may have changed."""
 
 from __future__ import annotations
 
 import datetime as dt
-import statistics
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from arena.models import CallStatus, Candidate, Decision, Jury, Match, Step, Tournament
-from ratings.engine import PairCounts
+from arena.models import Candidate, Decision, Jury, Match, Step, Tournament
 from ratings.models import Leaderboard
 
-# Candidate id, candidate id, outcome, count.
-Triple = tuple[int, int, str, int]
 LOOK_AGAIN = dt.timedelta(hours=1)
 AFTERMATH = dt.timedelta(minutes=10)
-
-
-def triples_of(jury_id: int) -> list[Triple]:
-    """All that a fit reads: at most three rows a pair, whatever the number of decisions."""
-    rows = (
-        Decision.objects.rated()
-        .filter(jury=jury_id)
-        .values_list("match__first", "match__second", "outcome")
-        .annotate(count=Count("id"))
-    )
-    return sorted((first, second, outcome, count) for first, second, outcome, count in rows)
-
-
-def samples_behind(jury_id: int) -> int:
-    counted = Decision.objects.rated().filter(jury=jury_id).aggregate(n=Count("match__sample", distinct=True))
-    return int(counted["n"])
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a board is fitted on. The roster holds everyone who entered, games or not."""
-
-    roster: list[tuple[int, str]]
-    triples: list[Triple]
-
-    @property
-    def candidate_ids(self) -> list[int]:
-        return [candidate_id for candidate_id, _ in self.roster]
-
-    def pair_counts(self) -> PairCounts:
-        index = {candidate_id: position for position, candidate_id in enumerate(self.candidate_ids)}
-        rows = [(index[first], index[second], outcome, count) for first, second, outcome, count in self.triples]
-        return PairCounts.from_rows(len(index), rows)
-
-
-def evidence_of(board: Leaderboard) -> Evidence:
-    triples = triples_of(board.jury_id)
-    # Read after the triples, so that none of them names somebody unknown.
-    roster = Candidate.objects.filter(tournament=board.tournament_id).order_by("position")
-    return Evidence(list(roster.values_list("pk", "full_id")), triples)
 
 
 def last_step_of(tournament_id: int) -> int | None:
@@ -87,6 +42,19 @@ class Marks:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Marks:
         return cls(**data)
+
+    def __add__(self, other: Marks) -> Marks:
+        matches = {
+            status: self.matches.get(status, 0) + other.matches.get(status, 0)
+            for status in sorted({*self.matches, *other.matches})
+        }
+        return Marks(
+            self.decisions + other.decisions,
+            max(self.newest_decision, other.newest_decision),
+            self.candidates + other.candidates,
+            matches,
+            self.forced_ties + other.forced_ties,
+        )
 
     def matches_of(self, *statuses: str) -> int:
         return sum(self.matches.get(status, 0) for status in statuses)
@@ -160,35 +128,25 @@ def juries_to_look_at(now: dt.datetime) -> QuerySet[Jury]:
     )
 
 
-@dataclass(frozen=True)
-class AnswerFigures:
-    answers: int = 0
-    priced_answers: int = 0
-    mean_cost_usd: Decimal | None = None
-    median_latency_ms: float | None = None
-
-
-def answer_figures(tournament_id: int) -> dict[int, AnswerFigures]:
-    """Cost and speed of the answers that the matches used, by candidate; an answer counts once, however often met."""
-    answers: dict[int, dict[int, tuple[Decimal | None, float | None]]] = defaultdict(dict)
-    for side in ("first", "second"):
-        rows = (
-            Match.objects.filter(**{"tournament": tournament_id, f"{side}_trial__status": CallStatus.SUCCEEDED})
-            .order_by()
-            .values_list(side, f"{side}_trial", f"{side}_trial__cost_usd", f"{side}_trial__duration_ms")
-            .distinct()
-        )
-        for candidate, trial, cost_usd, duration_ms in rows:
-            answers[candidate][trial] = (cost_usd, duration_ms)
-    return {candidate: _figures(list(found.values())) for candidate, found in answers.items()}
-
-
-def _figures(answers: list[tuple[Decimal | None, float | None]]) -> AnswerFigures:
-    costs = [cost for cost, _ in answers if cost is not None]
-    durations = [duration for _, duration in answers if duration is not None]
-    return AnswerFigures(
-        answers=len(answers),
-        priced_answers=len(costs),
-        mean_cost_usd=round(sum(costs, Decimal(0)) / len(costs), 8) if costs else None,
-        median_latency_ms=statistics.median(durations) if durations else None,
+def marks_of_boards(boards: Collection[Leaderboard]) -> dict[int, Marks]:
+    """Marks of boards over several tournaments, by board id, in four queries whatever their number."""
+    juries = list(
+        Jury.objects.filter(primary=True, tournament__team__in={board.team_id for board in boards})
+        .exclude(tournament__status=Tournament.Status.DRAFT)
+        .select_related("tournament__task_set")
     )
+    marks = marks_of(juries)
+    found = {}
+    for board in boards:
+        found[board.pk] = sum(
+            (
+                marks[jury.pk]
+                for jury in juries
+                if jury.tournament.team_id == board.team_id
+                and (
+                    board.scope == Leaderboard.Scope.TEAM or jury.tournament.task_set.lineage == board.task_set_lineage
+                )
+            ),
+            Marks(),
+        )
+    return found

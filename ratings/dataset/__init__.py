@@ -1,0 +1,28 @@
+"""What boards read of the arena, by aggregate queries."""
+
+from ratings.dataset.evidence import Evidence, FineRow, Triple, evidence_of
+from ratings.dataset.figures import AnswerFigures, answer_figures
+from ratings.dataset.marks import LOOK_AGAIN, Marks, juries_to_look_at, last_step_of, marks_of, marks_of_boards
+from ratings.dataset.scope import candidates_of, decisions_of, juries_of, tournaments_of
+from ratings.dataset.style import StyleRow, style_rows
+
+__all__ = [
+    "LOOK_AGAIN",
+    "AnswerFigures",
+    "Evidence",
+    "FineRow",
+    "Marks",
+    "StyleRow",
+    "Triple",
+    "answer_figures",
+    "candidates_of",
+    "decisions_of",
+    "evidence_of",
+    "juries_of",
+    "juries_to_look_at",
+    "last_step_of",
+    "marks_of",
+    "marks_of_boards",
+    "style_rows",
+    "tournaments_of",
+]
