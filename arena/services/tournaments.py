@@ -123,6 +123,7 @@ def snapshot_of(model: LanguageModel) -> dict[str, Any]:
     return {
         "model_id": model.model_id,
         "provider": model.provider.name if model.provider else None,
+        "kind": model.provider.kind if model.provider else None,
         "base_url": model.provider.base_url if model.provider else None,
         "full_id": model.full_id,
         "display_name": model.display_name,

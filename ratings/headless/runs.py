@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -45,6 +46,8 @@ def planned(path: Path, *, team: str, budget_usd: Decimal | None) -> tuple[Tourn
         raise ConfigError([f"{path} cannot be read: {error.strerror}."]) from error
     config = parse_config(content, path.name)
     spec = enter(config, folder=path.resolve().parent, team=team_for(team), budget_usd=budget_usd)
+    # What a file that is held against the run later has to be.
+    spec.settings["headless"]["configuration_sha256"] = hashlib.sha256(content).hexdigest()
     plan = plan_of(spec)
     if plan.problems:
         raise ConfigError([f"{path.name}: {problem}" for problem in plan.problems])
