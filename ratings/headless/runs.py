@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
-from arena.manifest import versions
 from arena.models import Tournament
 from arena.selectors.plan import Plan, plan_of
 from arena.services import tournaments
@@ -55,7 +54,6 @@ def planned(path: Path, *, team: str, budget_usd: Decimal | None) -> tuple[Tourn
 
 
 def begin(spec: TournamentSpec) -> Tournament:
-    spec.settings["versions"] = versions()
     try:
         return tournaments.create_tournament(spec=spec, actor=None)
     except TournamentError as error:

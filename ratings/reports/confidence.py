@@ -35,8 +35,11 @@ def _of_the_order(view: BoardView) -> Iterator[Statement]:
         yield Statement("warning", _("Nothing is rated, so there is no order to trust."))
         return
     gap = view.verdict.gap
-    if gap is not None and gap.separated:
+    if gap is not None and gap.separated and gap.lower is not None:
         sentence = _("Who leads is established: the 95% interval of the distance to the second excludes nought.")
+        yield Statement("good", sentence)
+    elif gap is not None and gap.separated:
+        sentence = _("Who leads is established. By how much is not: the results leave the distance without a bound.")
         yield Statement("good", sentence)
     else:
         yield Statement("warning", _("Who leads is not established: which of the first two is better is open."))

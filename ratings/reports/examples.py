@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Prefetch
@@ -61,6 +61,8 @@ class Said:
     judge: str
     vote: str
     comment: str
+    # Who sat in seat A when it said so; empty where that was not recorded.
+    seat_a: str
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def _name_of(part: dict[str, object]) -> str:
 
 
 def _said(jury: JuryView) -> list[Said]:
-    return [Said(view.ballot.judge.label, _vote(view), _comment(view)) for view in jury.ballots]
+    return [Said(view.ballot.judge.label, _vote(view), *_comment(view)) for view in jury.ballots]
 
 
 def _vote(view: BallotView) -> str:
@@ -224,7 +226,10 @@ def _vote(view: BallotView) -> str:
     return words.get(Ballot.Status(ballot.status), _("not in yet"))
 
 
-def _comment(view: BallotView) -> str:
-    reasons: Iterable[str] = (said.verdict.reason for said in view.verdicts if said.verdict.reason)
-    text = next(iter(reasons), view.ballot.explanation).strip()
-    return text if len(text) <= COMMENT_CHARACTERS else f"{text[:COMMENT_CHARACTERS].rstrip()} …"
+def _comment(view: BallotView) -> tuple[str, str]:
+    """Its first reason, and who sat in seat A."""
+    said = next((said for said in view.verdicts if said.verdict.reason), None)
+    text = (view.ballot.explanation if said is None else said.verdict.reason).strip()
+    if len(text) > COMMENT_CHARACTERS:
+        text = f"{text[:COMMENT_CHARACTERS].rstrip()} …"
+    return text, "" if said is None else said.seats[0]
