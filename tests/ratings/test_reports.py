@@ -24,6 +24,7 @@ from ratings import services
 from ratings.models import Leaderboard, RatingRun
 from ratings.reports import Given, file_name, report_html
 from ratings.reports.document import recorded_manifest
+from ratings.reports.examples import Tellable
 from ratings.reports.provenance import provenance_of
 from tests.personas import World
 from tests.ratings.report_world import EVIL, reported
@@ -236,10 +237,29 @@ def test_matches_to_read(played: Played) -> None:
     # Votes of 2 to 1 in a quarter of the matches; one that contradicts itself in another.
     assert "Close" in text
     assert "Contested" in text
-    assert "contradicts itself, abstains" in text
     assert "cut here: it has" in text
     numbers = re.findall(r"Match (\d+): ", text)
     assert len(numbers) == len(set(numbers)) == 6
+
+
+@pytest.mark.parametrize(
+    ("outcome", "votes", "flips", "close", "contested"),
+    [
+        ("first", ("first", "first", "first"), 0, False, False),
+        ("first", ("first", "first", "second"), 0, True, True),
+        ("first", ("first", "first"), 1, False, True),
+        ("first", ("first", "tie", "first"), 0, False, False),
+        ("tie", ("tie", "tie", "tie"), 0, True, False),
+        ("inconclusive", ("first", "second"), 0, False, True),
+        # One vote alone was not close: nobody stood against it.
+        ("first", ("first",), 0, False, False),
+    ],
+)
+def test_what_is_close_and_what_contested(
+    outcome: str, votes: tuple[str, ...], flips: int, *, close: bool, contested: bool
+) -> None:
+    match = Tellable(1, "m", 1, (1, 2), outcome, votes, flips)
+    assert (match.is_close, match.is_contested) == (close, contested)
 
 
 def test_without_a_decided_match_it_says_so() -> None:
