@@ -1,4 +1,5 @@
-from ratings.selectors.board import BoardView, board_of, existing_board, ratings_of, runs_of
+from ratings.selectors.board import BoardView, board_of, existing_board, ratings_of, reported_board, runs_of
+from ratings.selectors.drawn import DrawnScatter, DrawnTable, drawn_scatter, drawn_tables
 from ratings.selectors.listing import (
     Listed,
     method_text,
@@ -28,6 +29,8 @@ __all__ = [
     "BoardView",
     "Comparison",
     "Course",
+    "DrawnScatter",
+    "DrawnTable",
     "History",
     "Listed",
     "Matrix",
@@ -41,6 +44,8 @@ __all__ = [
     "Verdict",
     "board_of",
     "comparisons_of",
+    "drawn_scatter",
+    "drawn_tables",
     "existing_board",
     "history_of",
     "matrix_of",
@@ -49,6 +54,7 @@ __all__ = [
     "offers_of",
     "progress_of",
     "ratings_of",
+    "reported_board",
     "runs_of",
     "slices_of",
     "title_of",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import QuerySet
 
 from arena.models import Candidate, Jury, Tally, Tournament
-from ratings.dataset import Marks, decisions_of, juries_of
+from ratings.dataset import Marks, decisions_of, juries_of, marks_of
 from ratings.models import Leaderboard, RatingRun
 from ratings.selectors.findings import findings_of
 from ratings.selectors.rows import Row, Table
@@ -76,9 +76,30 @@ def board_of(leaderboard: Leaderboard) -> BoardView:
     runs = runs_of(leaderboard)
     newest = runs.first()
     run = newest if newest is None or newest.converged else runs.filter(converged=True).first()
-    tables, isolated = _tables(ratings_of(run) if run else [])
     marks = Marks.from_json(leaderboard.checked)
-    newest_converged = newest is None or newest.converged
+    return _view(leaderboard, run, marks, newest_converged=newest is None or newest.converged)
+
+
+def reported_board(tournament: Tournament, jury: Jury) -> BoardView:
+    """The board by the usual method, whatever the team prefers to see, and its run with all evidence.
+
+    The run is the first on the results there are, with length and style where any run has looked at them: what the
+    installation's settings have become since then may have been fitted too, and changes nothing here.
+    """
+    leaderboard = existing_board(tournament, jury, Leaderboard.Ties.HALF_WIN)
+    newest = runs_of(leaderboard).filter(converged=True).first()
+    run = None if newest is None else RatingRun.objects.get(pk=newest.pk)
+    if run is not None:
+        same = runs_of(leaderboard).filter(converged=True, comparisons=run.comparisons, samples=run.samples)
+        alike = [one for one in RatingRun.objects.filter(pk__in=same.values("pk")) if one.triples == run.triples]
+        run = min(alike, key=lambda one: (one.length is None, one.pk))
+    last = runs_of(leaderboard).first()
+    converged = last is None or last.converged or (run is not None and last.comparisons == run.comparisons)
+    return _view(leaderboard, run, marks_of([jury])[jury.pk], newest_converged=converged)
+
+
+def _view(leaderboard: Leaderboard, run: RatingRun | None, marks: Marks, *, newest_converged: bool) -> BoardView:
+    tables, isolated = _tables(ratings_of(run) if run else [])
     verdict = verdict_of(
         leaderboard,
         run,

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -10,12 +9,11 @@ from django.shortcuts import redirect, render
 from arena.dispatch import send
 from arena.models import Role
 from arena.views.access import TeamRequest, team_view
-from ratings import charts, services
+from ratings import services
 from ratings.models import Leaderboard
 from ratings.selectors import (
-    BoardView,
-    Row,
     board_of,
+    drawn_tables,
     tournament_boards_of,
     wide_boards_of,
     wording,
@@ -26,33 +24,12 @@ READ = ("GET", "HEAD")
 BOARDS_PER_PAGE = 30
 
 
-@dataclass(frozen=True)
-class DrawnTable:
-    number: int
-    rows: list[tuple[Row, charts.Bar | None]]
-    chart: charts.IntervalChart
-    # Places on the axis and what stands there.
-    labels: list[tuple[str, str]]
-    shows_length: bool
-
-
-def _drawn(view: BoardView) -> list[DrawnTable]:
-    drawn = []
-    for table in view.tables:
-        spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
-        chart = charts.interval_chart(spans)
-        labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
-        rows = list(zip(table.rows, chart.bars, strict=True))
-        drawn.append(DrawnTable(table.number, rows, chart, labels, table.shows_length))
-    return drawn
-
-
 def _context(request: TeamRequest, board: Leaderboard) -> dict[str, Any]:
     view = board_of(board)
     return about_board(board) | {
         "part": "board",
         "view": view,
-        "tables": _drawn(view),
+        "tables": drawn_tables(view),
         "tie_models": Leaderboard.Ties.choices,
         "error_methods": Leaderboard.Errors.choices,
         "ridges": [(f"{ridge:g}", wording.plain(ridge)) for ridge in services.RIDGES if ridge is not None],

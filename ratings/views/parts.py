@@ -16,13 +16,12 @@ from ratings import charts
 from ratings.models import Leaderboard, Rating, RatingRun
 from ratings.selectors import (
     BoardView,
-    Offer,
     Row,
     board_of,
     comparisons_of,
+    drawn_scatter,
     history_of,
     matrix_of,
-    offers_of,
     runs_of,
     slices_of,
     title_of,
@@ -126,33 +125,6 @@ def _cell(rating: Rating | None) -> tuple[str, str]:
     return wording.cell(rating.rating, rating.ci_lower, rating.ci_upper, games=rating.games)
 
 
-@dataclass(frozen=True)
-class DrawnScatter:
-    chart: charts.Scatter
-    levels: list[tuple[str, str]]
-    ticks: list[tuple[str, str]]
-    points: list[tuple[Offer, charts.Mark | None]]
-
-    @property
-    def drawn(self) -> int:
-        return sum(mark is not None for _, mark in self.points)
-
-
-def _scatter(rows: list[Row], measure: str) -> DrawnScatter:
-    offers = offers_of(rows, measure)
-    chart = charts.scatter(
-        [(offer.value, charts.Span(offer.row.rating, offer.row.lower, offer.row.upper)) for offer in offers],
-        [offer.efficient for offer in offers],
-    )
-    said = wording.price_tick if measure == "mean_cost_usd" else wording.seconds_tick
-    return DrawnScatter(
-        chart,
-        [(level.y, wording.number(level.value)) for level in chart.levels],
-        [(tick.at, said(tick.value)) for tick in chart.ticks],
-        list(zip(offers, chart.marks, strict=True)),
-    )
-
-
 @team_view(Role.MEMBER, methods=READ)
 def cost(request: TeamRequest, board: str) -> HttpResponse:
     """Rating against what an answer costs and how long it takes. Of the largest group: others do not compare."""
@@ -161,8 +133,8 @@ def cost(request: TeamRequest, board: str) -> HttpResponse:
         rows = view.tables[0].rows
         context |= {
             "rows": rows,
-            "by_cost": _scatter(rows, "mean_cost_usd"),
-            "by_latency": _scatter(rows, "median_latency_ms"),
+            "by_cost": drawn_scatter(rows, "mean_cost_usd"),
+            "by_latency": drawn_scatter(rows, "median_latency_ms"),
         }
     return render(request, "ratings/cost.html", context)
 
