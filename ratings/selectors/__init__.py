@@ -20,6 +20,7 @@ from ratings.selectors.parts import (
     offers_of,
     slices_of,
 )
+from ratings.selectors.people import Veil, source_choices, veil_of
 from ratings.selectors.progress import Course, Progress, Standing, progress_of
 from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict
@@ -38,6 +39,7 @@ __all__ = [
     "Slice",
     "Standing",
     "Table",
+    "Veil",
     "Verdict",
     "board_of",
     "comparisons_of",
@@ -51,7 +53,9 @@ __all__ = [
     "ratings_of",
     "runs_of",
     "slices_of",
+    "source_choices",
     "title_of",
     "tournament_boards_of",
+    "veil_of",
     "wide_boards_of",
 ]
