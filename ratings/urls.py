@@ -23,6 +23,7 @@ urlpatterns = [
     path(f"{_BOARD}over-time/", parts.over_time, name="board-over-time"),
     path(f"{_BOARD}cost/", parts.cost, name="board-cost"),
     path(f"{_BOARD}categories/", parts.categories, name="board-categories"),
+    path(f"{_BOARD}sessions/<str:rater>/", boards.session_screening, name="session-screening"),
     path(f"{_BOARD}runs/", parts.run_list, name="board-runs"),
     path(f"{_BOARD}runs/<str:run>.json", parts.run_evidence, name="run-evidence"),
     path(f"{_BOARD}<slug:table>.csv", parts.table_csv, name="board-csv"),

@@ -1,6 +1,6 @@
 from annotation.models.campaigns import Campaign, CampaignItem, GoldItem, GuidelineVersion
 from annotation.models.raters import GuestInvitation, OpenLink, Rater
-from annotation.models.votes import Assignment, Side, Vote
+from annotation.models.votes import Assignment, Side, Vote, VoteTally
 
 __all__ = [
     "Assignment",
@@ -13,4 +13,5 @@ __all__ = [
     "Rater",
     "Side",
     "Vote",
+    "VoteTally",
 ]

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models.campaigns import Campaign, CampaignItem, GoldItem
 from annotation.models.raters import Rater
-from arena.models import Match, Outcome
+from arena.models import Candidate, Match, Outcome
 
 
 def make_assignment_token() -> str:
@@ -203,3 +203,25 @@ class Vote(models.Model):
 
     def __str__(self) -> str:
         return f"vote {self.pk}: {self.choice}"
+
+
+class VoteTally(models.Model):
+    """What people said of one candidate in one campaign: counted in the transaction of each vote.
+
+    Votes that have a place, whatever a screen thinks of the session, and skips. They exist from the first vote and
+    never wait for a refit; `manage.py recount` makes them anew from the rows.
+    """
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="vote_tallies")
+    candidate = models.ForeignKey(Candidate, on_delete=models.CASCADE, related_name="vote_tallies")
+    wins = models.PositiveIntegerField(default=0)
+    losses = models.PositiveIntegerField(default=0)
+    # Both good and both bad.
+    ties = models.PositiveIntegerField(default=0)
+    skips = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["campaign", "candidate"], name="vote_tally_once")]
+
+    def __str__(self) -> str:
+        return f"{self.wins} won, {self.losses} lost, {self.ties} tied, {self.skips} skipped"

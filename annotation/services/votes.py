@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Assignment, Campaign, CampaignItem, Rater, Side, Vote
 from annotation.selectors.turns import with_texts
+from annotation.services.tallies import count_vote
 from arena.services.members import Refused
 
 KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -142,7 +143,8 @@ def _locked(rater: Rater, token: str) -> Assignment:
     if assignment is None:
         raise Refused(_("This pair is not yours. Reload the page."))
     if assignment.item_id is not None:
-        assignment.item = CampaignItem.objects.select_for_update().get(pk=assignment.item_id)
+        items = CampaignItem.objects.select_for_update(of=("self",)).select_related("match")
+        assignment.item = items.get(pk=assignment.item_id)
     return assignment
 
 
@@ -214,6 +216,7 @@ def _append(assignment: Assignment, rater: Rater, said: Said, standing: Vote | N
         CampaignItem.objects.filter(pk=item.pk).update(
             counted=F("counted") + (0 if place is None else 1) - before, pending=F("pending") - changed
         )
+        count_vote(campaign=campaign, match=item.match, new=vote, old=standing)
     assignment.answered = answered
     return vote
 
