@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('arena', '0002_pairing_and_bench'),
+        ('arena', '0003_pairing_and_bench'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

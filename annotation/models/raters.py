@@ -50,6 +50,18 @@ class OpenLink(PublicModel):
 class Rater(PublicModel):
     """Somebody in one campaign: a member of the team by `user`, or a guest by the hash of a cookie."""
 
+    class Origin(models.TextChoices):
+        SITE = "site", _("on the site")
+        OFFLINE = "offline", _("on an offline page")
+        IMPORTED = "imported", _("read from a file")
+
+    class Screening(models.TextChoices):
+        """What an admin says of a session, whatever the anomaly screen finds."""
+
+        AUTOMATIC = "", _("as the screen finds")
+        EXCLUDED = "excluded", _("left out by an admin")
+        KEPT = "kept", _("kept by an admin")
+
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="raters")
     user = models.ForeignKey("arena.User", null=True, on_delete=models.CASCADE, related_name="raters")
     label = models.CharField(max_length=200, blank=True)
@@ -63,6 +75,8 @@ class Rater(PublicModel):
     # Votes and skips that stand, repeats and gold items included: the rater's own progress.
     answered = models.PositiveIntegerField(default=0)
     blocked_at = models.DateTimeField(null=True)
+    origin = models.CharField(max_length=8, choices=Origin.choices, default=Origin.SITE)
+    screening = models.CharField(max_length=8, choices=Screening.choices, default=Screening.AUTOMATIC, blank=True)
 
     class Meta:
         constraints = [
