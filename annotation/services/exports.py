@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from annotation.selectors.exports import ExportFilter, preference_rows, unwanted
 
 JSONL, CSV, MARKDOWN = "application/jsonl", "text/csv", "text/markdown"
 BYTE_ORDER_MARK = "\ufeff"
+SPLITS = ("train", "test")
 
 
 class ExportFile(NamedTuple):
@@ -41,30 +43,25 @@ def _csv_line(cells: list[str] | tuple[str, ...]) -> str:
     return buffer.getvalue()
 
 
+def _split(rows: Callable[..., Iterator[Row]], split: str) -> Callable[[Campaign, ExportFilter], Iterator[str]]:
+    return lambda campaign, chosen: _jsonl(rows(campaign, chosen, split=split))
+
+
+def _card_lines(campaign: Campaign, chosen: ExportFilter) -> Iterator[str]:
+    yield dataset_card(campaign, chosen)
+
+
+CARD = "README.md"
 FILES = (
     ExportFile("votes.jsonl", JSONL, lambda campaign, chosen: _jsonl(vote_rows(campaign, chosen))),
     ExportFile("votes.csv", CSV, _csv_lines),
-    *(
-        ExportFile(
-            f"preferences-{split}.jsonl",
-            JSONL,
-            lambda campaign, chosen, split=split: _jsonl(preference_rows(campaign, chosen, split=split)),
-        )
-        for split in ("train", "test")
-    ),
-    *(
-        ExportFile(
-            f"kto-{split}.jsonl",
-            JSONL,
-            lambda campaign, chosen, split=split: _jsonl(unwanted_rows(campaign, chosen, split=split)),
-        )
-        for split in ("train", "test")
-    ),
-    ExportFile("README.md", MARKDOWN, lambda campaign, chosen: iter([dataset_card(campaign, chosen)])),
+    *(ExportFile(f"preferences-{part}.jsonl", JSONL, _split(preference_rows, part)) for part in SPLITS),
+    *(ExportFile(f"kto-{part}.jsonl", JSONL, _split(unwanted_rows, part)) for part in SPLITS),
+    ExportFile(CARD, MARKDOWN, _card_lines),
 )
 BY_NAME = {file.name: file for file in FILES}
 _CARD = """---
-pretty_name: {name}
+pretty_name: {pretty}
 task_categories: [text-generation]
 tags: [preference, human-feedback]
 configs:
@@ -92,35 +89,41 @@ Blind votes of people on pairs of answers, exported on {day} from the campaign `
 """
 
 
-def dataset_card(campaign: Campaign, chosen: ExportFilter) -> str:
-    split = {"votes": {"train": "votes.jsonl"}}
-    split |= {kind: {part: f"{kind}-{part}.jsonl" for part in ("train", "test")} for kind in ("preferences", "kto")}
-    configs = "".join(
-        f"- config_name: {kind}\n  data_files:\n"
-        + "".join(f"  - split: {part}\n    path: {path}\n" for part, path in parts.items())
-        for kind, parts in split.items()
-    )
+def dataset_card(campaign: Campaign, chosen: ExportFilter, written: Collection[str] | None = None) -> str:
+    """With a configuration for each kind of file; of those in `written` alone, where it is given."""
+    paths = {"votes": {"train": "votes.jsonl"}}
+    paths |= {kind: {part: f"{kind}-{part}.jsonl" for part in SPLITS} for kind in ("preferences", "kto")}
+    configs = ""
+    for kind, parts in paths.items():
+        there = {part: path for part, path in parts.items() if written is None or path in written}
+        if there:
+            configs += f"- config_name: {kind}\n  data_files:\n"
+            configs += "".join(f"  - split: {part}\n    path: {path}\n" for part, path in there.items())
     said = {"from": chosen.since, "until": chosen.until, "rater": chosen.rater, "category": chosen.category}
-    parts = [f"{name} {value}" for name, value in said.items() if value]
+    filters = [f"{name} {value}" for name, value in said.items() if value]
     # A line of YAML and of Markdown: nothing in a name may end it.
     name = " ".join(campaign.name.replace('"', "'").replace("`", "'").split())
     return _CARD.format(
-        name=name.replace(":", " -").lstrip("#-[]{}&*!|>'%@?, "),
+        # A string in JSON is one in YAML, whatever is in it.
+        pretty=json.dumps(name, ensure_ascii=False),
+        name=name,
         configs=configs,
         day=timezone.localdate().isoformat(),
         campaign=campaign.public_id,
         version=SCHEMA_VERSION,
-        filters=f"Source {chosen.source}; {', '.join(parts) or 'nothing else'}.",
+        filters=f"Source {chosen.source}; {', '.join(filters) or 'nothing else'}.",
         wanted=campaign.raters_per_pair,
         share=TEST_SHARE,
     )
 
 
 def write_folder(*, campaign: Campaign, chosen: ExportFilter, folder: Path) -> dict[str, int]:
-    """Every file, and how many lines went into it. An empty one is not written, since no reader infers its columns."""
+    """Every file that has lines, and how many. An empty one is not written, since no reader infers its columns."""
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[str, int] = {}
     for file in FILES:
+        if file.name == CARD:
+            continue
         count = 0
         path = folder / file.name
         with path.open("w", encoding="utf-8", newline="") as out:
@@ -129,5 +132,7 @@ def write_folder(*, campaign: Campaign, chosen: ExportFilter, folder: Path) -> d
                 count += 1
         if count == 0:
             path.unlink()
-        written[file.name] = count
+        else:
+            written[file.name] = count
+    (folder / CARD).write_text(dataset_card(campaign, chosen, written), encoding="utf-8")
     return written
