@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Campaign
 from annotation.models.campaigns import MOST_RATERS_PER_PAIR
+from annotation.selectors.exports import ExportFilter
 from annotation.selectors.pools import PoolFilter, choices_of
 from annotation.services.campaigns import CampaignFields
 from arena.models import Team, Tournament
@@ -176,3 +177,36 @@ class OpenLinkForm(forms.Form):
         label=_("From one network address"), initial=5, min_value=1, max_value=100_000
     )
     votes_per_session = forms.IntegerField(label=_("Votes of one person"), initial=100, min_value=1, max_value=100_000)
+
+
+class ExportForm(forms.Form):
+    """What of a campaign is taken along; everything may be left empty."""
+
+    since = forms.DateField(label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(label=_("Until"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    rater = forms.CharField(label=_("Rater"), required=False, max_length=64, widget=forms.Select)
+    category = forms.CharField(label=_("Category"), required=False, max_length=200, widget=forms.Select)
+    source = forms.ChoiceField(
+        label=_("Who decided"),
+        required=False,
+        choices=[("people", _("people")), ("jury", _("the jury")), ("both", _("both"))],
+        help_text=_("Both: all events, and preferences on which people and jury agree."),
+    )
+
+    def __init__(self, *args: Any, campaign: Campaign, raters: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = choices_of(Tournament.objects.filter(campaigns=campaign))
+        self.fields["rater"].widget.choices = [("", _("everybody")), *raters]
+        categories = [("", _("all")), *((one, one) for one in choices.categories)]
+        self.fields["category"].widget.choices = categories
+
+    def chosen(self) -> ExportFilter:
+        """After `is_valid`. What is unknown matches nothing, and the file is empty."""
+        data = self.cleaned_data
+        return ExportFilter(
+            since=data["since"],
+            until=data["until"],
+            rater=data["rater"],
+            category=data["category"],
+            source=data["source"] or "people",
+        )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from annotation.views import campaigns, joining, rating
+from annotation.views import campaigns, joining, quality, rating
 
 app_name = "annotation"
 _ONE = "t/<str:team>/campaigns/<str:campaign>/"
@@ -27,6 +27,16 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}open-link/", campaigns.campaign_open_link, name="campaign-open-link"),
     path(f"{_ONE}open-link/revoke/", campaigns.campaign_revoke_open_link, name="campaign-revoke-open-link"),
     path(f"{_ONE}raters/<str:rater>/block/", campaigns.campaign_block_rater, name="campaign-block-rater"),
+    path(f"{_ONE}raters/<str:rater>/screen/", quality.rater_screen, name="rater-screen"),
+    path(f"{_ONE}quality/", quality.campaign_quality, name="campaign-quality"),
+    path(f"{_ONE}screen/", quality.campaign_screen, name="campaign-screen"),
+    path(f"{_ONE}leave-out/", quality.campaign_leave_out, name="campaign-leave-out"),
+    path(f"{_ONE}adjudication/", quality.campaign_adjudication, name="campaign-adjudication"),
+    path(f"{_ONE}adjudication/<str:pair>/", quality.adjudication_pair, name="adjudication-pair"),
+    path(f"{_ONE}anchor/", quality.campaign_anchor, name="campaign-anchor"),
+    path(f"{_ONE}export/", quality.campaign_export, name="campaign-export"),
+    path(f"{_ONE}export/<str:name>", quality.campaign_export_file, name="campaign-export-file"),
+    path("t/<str:team>/tournaments/<str:tournament>/people/", quality.people, name="people"),
     path(_RATE, rating.rate, name="rate"),
     path(f"{_RATE}join/", rating.rate_join, name="rate-join"),
     path(f"{_RATE}vote/", rating.rate_vote, name="rate-vote"),

@@ -78,6 +78,10 @@ class Campaign(PublicModel):
     )
     # Votes of those who can open names: in the fits and places, or kept apart.
     counts_unblinded = models.BooleanField(_("count votes of those who can see names"), default=False)
+    # Whether sessions of the open link that the anomaly screen rejects are left out of every result.
+    screens_sessions = models.BooleanField(default=True)
+    # Of a campaign that was read from votes.jsonl: the hash of what the file says.
+    imported_hash = models.CharField(max_length=64, blank=True, editable=False)
     # `annotation.selectors.pools.PoolFilter` as JSON.
     filters = models.JSONField(default=dict)
     # Keys every draw of the campaign, so that nobody can work out which answer stands left.
@@ -110,6 +114,9 @@ class Campaign(PublicModel):
             ),
             models.CheckConstraint(
                 condition=Q(revealed_at__isnull=True) | Q(status="revealed"), name="campaign_revealed_stays_revealed"
+            ),
+            models.UniqueConstraint(
+                fields=["team", "imported_hash"], condition=~Q(imported_hash=""), name="campaign_imported_once"
             ),
         ]
 

@@ -50,6 +50,11 @@ class OpenLink(PublicModel):
 class Rater(PublicModel):
     """Somebody in one campaign: a member of the team by `user`, or a guest by the hash of a cookie."""
 
+    class Origin(models.TextChoices):
+        SITE = "site", _("on the site")
+        OFFLINE = "offline", _("on an offline page")
+        IMPORTED = "imported", _("read from a file")
+
     class Screening(models.TextChoices):
         """What an admin says of a session, whatever the anomaly screen finds."""
 
@@ -70,6 +75,7 @@ class Rater(PublicModel):
     # Votes and skips that stand, repeats and gold items included: the rater's own progress.
     answered = models.PositiveIntegerField(default=0)
     blocked_at = models.DateTimeField(null=True)
+    origin = models.CharField(max_length=8, choices=Origin.choices, default=Origin.SITE)
     screening = models.CharField(max_length=8, choices=Screening.choices, default=Screening.AUTOMATIC, blank=True)
 
     class Meta:

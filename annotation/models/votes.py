@@ -225,3 +225,41 @@ class VoteTally(models.Model):
 
     def __str__(self) -> str:
         return f"{self.wins} won, {self.losses} lost, {self.ties} tied, {self.skips} skipped"
+
+
+class AdjudicationQuerySet(models.QuerySet["Adjudication"]):
+    def current(self) -> AdjudicationQuerySet:
+        return self.filter(is_current=True)
+
+
+class Adjudication(models.Model):
+    """What an admin, blind too, decided about a match on which the raters disagreed. Append-only like votes; it
+    stands beside them and is never one of them."""
+
+    campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="adjudications")
+    item = models.ForeignKey(CampaignItem, on_delete=models.CASCADE, related_name="adjudications")
+    actor = models.ForeignKey("arena.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    left = models.CharField(max_length=6, choices=Side.choices)
+    choice = models.CharField(max_length=10, choices=Vote.Choice.choices)
+    outcome = models.CharField(max_length=6, choices=Outcome.choices)
+    note = models.TextField(blank=True)
+    # As they stood then.
+    votes = models.PositiveIntegerField()
+    supersedes = models.OneToOneField("self", null=True, on_delete=models.CASCADE, related_name="superseded_by")
+    is_current = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AdjudicationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["item"], condition=Q(is_current=True), name="adjudication_one_current"),
+            models.CheckConstraint(
+                condition=Q(choice__in=["left", "right"], outcome__in=["first", "second"])
+                | Q(choice__in=["both_good", "both_bad"], outcome="tie"),
+                name="adjudication_outcome_follows_choice",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"adjudication {self.pk}: {self.outcome}"

@@ -163,6 +163,16 @@ def side_counts(item: CampaignItem, rater: Rater) -> SideCounts:
     )
 
 
+def given_far_back(rater: Rater, *, position: int) -> QuerySet[Assignment]:
+    """Own pairs far enough back that have not come back yet, voted on or not: for pairs that are given ahead."""
+    return Assignment.objects.filter(
+        rater=rater,
+        kind=Assignment.Kind.NORMAL,
+        repeat__isnull=True,
+        position__lte=position - REPEAT_DISTANCE,
+    ).order_by("position")
+
+
 def repeatable(rater: Rater, *, position: int) -> QuerySet[Assignment]:
     """Own pairs with a choice that stands, far enough back, that have not come back yet; the oldest first."""
     chosen = Vote.objects.current().filter(outcome__in=["first", "second", "tie"])

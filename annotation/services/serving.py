@@ -51,6 +51,36 @@ def next_assignment(rater: Rater) -> Assignment | Nothing:
     return Nothing("busy")
 
 
+def assign_ahead(rater: Rater, *, count: int, hold: dt.timedelta) -> list[Assignment]:
+    """Pairs for a rater who works away from the site, all at once: the same turns, gold and repeats as otherwise.
+
+    Their places are held for `hold`. Fewer than `count` where the pool has no more.
+    """
+    campaign = rater.campaign
+    offset = keyed_draw(campaign.secret, "offset", rater.pk)
+    for position in range(1, count + 1):
+        kinds = kind_of_next(
+            turns.progress_of(rater),
+            gold_share=campaign.gold_share,
+            repeat_share=campaign.repeat_share,
+            offset=offset,
+        )
+        made: Assignment | Nothing | None = None
+        for kind in kinds:
+            if kind == "repeat":
+                made = _repeated(rater, position, turns.given_far_back(rater, position=position).first())
+            elif kind == "gold":
+                made = _gold(campaign, rater, position)
+            else:
+                made = _normal(campaign, rater, position)
+            if made is not None:
+                break
+        if not isinstance(made, Assignment):
+            break
+    Assignment.objects.filter(rater=rater).update(lease_until=timezone.now() + hold)
+    return list(turns.with_texts().filter(rater=rater).order_by("position"))
+
+
 def _renewed(assignment: Assignment) -> Assignment:
     now = timezone.now()
     # Not at every look: once half of it is over.
@@ -79,7 +109,10 @@ def _new_assignment(campaign: Campaign, rater: Rater) -> Assignment | Nothing:
 
 
 def _repeat(rater: Rater, position: int) -> Assignment | None:
-    original = turns.repeatable(rater, position=position).first()
+    return _repeated(rater, position, turns.repeatable(rater, position=position).first())
+
+
+def _repeated(rater: Rater, position: int, original: Assignment | None) -> Assignment | None:
     if original is None:
         return None
     return _create(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from annotation.blinding import normalised
-from annotation.models import Assignment, Campaign, CampaignItem, GoldItem, Rater, Side, Vote
+from annotation.models import Assignment, Campaign, Rater, Side, Vote
 from annotation.selectors.campaigns import newest_guidelines
-from annotation.services.pools import answers_of, shown
+from annotation.services.shown import sample_of, texts_of
 from annotation.services.votes import current_vote, is_final
-from arena.models import Attachment, Match, Sample
+from arena.models import Attachment, Sample
 from arena.selectors.task_sets import attachments_by_path
 from arena.services.rendered import SHOWN_CHARACTERS, html_of
 from arena.views.transcripts import Turn, turns_of
@@ -61,26 +60,22 @@ def guidelines_of(campaign: Campaign) -> SafeString | str:
     return html_of(team=campaign.team, texts=[newest.text])[0] if newest is not None and newest.text else ""
 
 
-def sample_of(assignment: Assignment) -> Sample:
-    source: GoldItem | Match | None = assignment.gold_item or assignment.match
-    if source is None:
-        raise TypeError("an assignment has a match or a gold item")
-    return source.sample
-
-
 def files_in_order(paths: Mapping[str, Attachment]) -> list[tuple[str, Attachment]]:
     """Each file once, in an order that a number in a URL can name."""
     by_key = {attachment.pk: (path, attachment) for path, attachment in paths.items()}
     return [by_key[key] for key in sorted(by_key)]
 
 
-def pair_shown(campaign: Campaign, assignment: Assignment) -> PairShown:
+def pair_shown(
+    campaign: Campaign, assignment: Assignment, file_url: Callable[[int, Attachment], str] | None = None
+) -> PairShown:
+    """`file_url` gives the address of a file, for pages that are not a rater's."""
     sample = sample_of(assignment)
     paths = attachments_by_path(sample) if _has_files(sample) else {}
     files = files_in_order(paths)
     turns = turns_of(sample.messages, dict(paths))
     blocks = [block for turn in turns for block in turn.blocks if block.kind == "text"]
-    whole = _texts(campaign, assignment)
+    whole = texts_of(campaign, assignment)
     texts = [text[:SHOWN_CHARACTERS] for text in whole]
     newest = newest_guidelines(campaign)
     rules = [newest.text] if newest is not None and newest.text else []
@@ -91,7 +86,10 @@ def pair_shown(campaign: Campaign, assignment: Assignment) -> PairShown:
     return PairShown(
         token=assignment.token,
         turns=turns,
-        files=[_file(assignment, campaign, number, *pair) for number, pair in enumerate(files)],
+        files=[
+            _file(number, path, file, (file_url or _own_file(campaign, assignment))(number, file))
+            for number, (path, file) in enumerate(files)
+        ],
         left=html[len(blocks)],
         right=html[len(blocks) + 1],
         guidelines=html[-1] if rules else "",
@@ -106,38 +104,22 @@ def _has_files(sample: Sample) -> bool:
     return any(part.get("type") == "file_ref" for part in parts)
 
 
-def _file(assignment: Assignment, campaign: Campaign, number: int, path: str, attachment: Attachment) -> FileShown:
-    kwargs = {"campaign": campaign.public_id, "token": assignment.token, "number": number}
+def _own_file(campaign: Campaign, assignment: Assignment) -> Callable[[int, Attachment], str]:
+    def url(number: int, _file: Attachment) -> str:
+        kwargs = {"campaign": campaign.public_id, "token": assignment.token, "number": number}
+        return reverse("annotation:rate-file", kwargs=kwargs)
+
+    return url
+
+
+def _file(number: int, path: str, attachment: Attachment, url: str) -> FileShown:
     return FileShown(
         number=number,
         name=path.rpartition("/")[2],
-        url=reverse("annotation:rate-file", kwargs=kwargs),
+        url=url,
         is_pdf=attachment.content_type == PDF,
         pages=list(range(1, min(attachment.pages or 1, PAGE_LINKS) + 1)),
     )
-
-
-def _texts(campaign: Campaign, assignment: Assignment) -> tuple[str, str]:
-    """Left and right, as the campaign's policy has them."""
-    if assignment.gold_item is not None:
-        raw = [assignment.gold_item.first_text, assignment.gold_item.second_text]
-        texts = [normalised(text) for text in raw]
-    else:
-        item = _item(assignment)
-        leaks = (item.first_leaks, item.second_leaks)
-        raw = answers_of(item.match)
-        texts = [_shown(campaign, text, found) for text, found in zip(raw, leaks, strict=True)]
-    return (texts[0], texts[1]) if assignment.left == Side.FIRST else (texts[1], texts[0])
-
-
-def _shown(campaign: Campaign, text: str, leaks: list[list[int]]) -> str:
-    return shown(campaign, normalised(text), leaks)
-
-
-def _item(assignment: Assignment) -> CampaignItem:
-    if assignment.item is None:
-        raise TypeError("only gold has no item")
-    return assignment.item
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from annotation.models import Assignment, Vote
 from annotation.selectors.campaigns import last_vote, own_votes
 from annotation.services.raters import join_as_member
 from annotation.services.serving import Nothing, next_assignment
+from annotation.services.shown import sample_of
 from annotation.services.votes import (
     KEY,
     Remarks,
@@ -27,7 +28,7 @@ from annotation.services.votes import (
     undo_vote,
 )
 from annotation.views.access import RaterRequest, rater_of, rater_view
-from annotation.views.pairs import SENTENCES, files_in_order, guidelines_of, pair_shown, sample_of, standing_vote
+from annotation.views.pairs import SENTENCES, files_in_order, guidelines_of, pair_shown, standing_vote
 from arena.models import Role
 from arena.selectors.task_sets import attachments_by_path
 from arena.services.members import Refused

@@ -4,9 +4,17 @@ from typing import Any
 
 from django.core.files.base import ContentFile
 
-from annotation.models import Campaign, Rater
+from annotation.models import Assignment, Campaign, Rater
 from annotation.services.campaigns import close_campaign
-from annotation.services.raters import accept_guest_invitation, create_open_link, invite_guest, join_as_member
+from annotation.services.quality import adjudication_token
+from annotation.services.raters import (
+    accept_guest_invitation,
+    create_open_link,
+    invite_guest,
+    join_as_member,
+    join_by_open_link,
+)
+from annotation.services.votes import report_leak
 from annotation.views.access import COOKIE
 from arena.models import Attachment, Role, Sample, SampleAttachment
 from tests.annotation.world import draft, given, opened, played, vote
@@ -31,7 +39,31 @@ def extend(side: Side) -> None:
     side.objects["guest_invitation"], side.objects["guest_token"] = invite_guest(
         campaign=campaign, actor=owner, label=f"{side.canary}-invited-guest"
     )
-    _link, side.objects["open_token"] = create_open_link(campaign=campaign, actor=owner)
+    link, side.objects["open_token"] = create_open_link(campaign=campaign, actor=owner)
+    side.objects["open_rater"], _cookie = join_by_open_link(link=link, network="192.0.2.2")
+    _disagree(side, campaign)
+    side.objects["voted_on"] = tournament.public_id
+
+
+def _disagree(side: Side, campaign: Campaign) -> None:
+    """An anonymous session says the opposite of the guest on the same match, and the guest reports a name."""
+    said = Assignment.objects.get(pk=side.objects["guest_assignment"].pk)
+    report_leak(rater=side.objects["guest"], token=said.token, note=f"{side.canary} names itself")
+    other = Rater.objects.select_related("campaign", "open_link").get(pk=side.objects["open_rater"].pk)
+    assert said.item is not None
+    own = Assignment.objects.create(
+        campaign=campaign,
+        rater=other,
+        item=said.item,
+        match=said.match,
+        answers_key=said.answers_key,
+        left=said.right,
+        right=said.left,
+        position=1,
+        lease_until=said.lease_until,
+    )
+    vote(other, "left", own)
+    side.objects["adjudication"] = adjudication_token(campaign, said.item.pk)
 
 
 def _attach_pdf(side: Side, sample: Sample) -> None:
@@ -119,6 +151,24 @@ SAMPLES = {
     "annotation:campaign-block-rater": UrlSample(
         lambda side: _campaign(side) | {"rater": side.objects["campaign_rater"].public_id}, get=False, post=_nothing
     ),
+    "annotation:rater-screen": UrlSample(
+        lambda side: _campaign(side) | {"rater": side.objects["open_rater"].public_id},
+        get=False,
+        post=lambda side: {"screening": "excluded"},
+    ),
+    "annotation:campaign-quality": UrlSample(_campaign),
+    "annotation:campaign-screen": UrlSample(_campaign, get=False, post=lambda side: {"on": "0"}),
+    "annotation:campaign-leave-out": UrlSample(
+        _campaign, get=False, post=lambda side: {"token": side.objects["guest_assignment"].token}
+    ),
+    "annotation:campaign-adjudication": UrlSample(_campaign),
+    "annotation:adjudication-pair": UrlSample(
+        lambda side: _campaign(side) | {"pair": side.objects["adjudication"]}, post=lambda side: {"choice": "left"}
+    ),
+    "annotation:campaign-anchor": UrlSample(_campaign),
+    "annotation:campaign-export": UrlSample(_campaign),
+    "annotation:campaign-export-file": UrlSample(lambda side: _campaign(side) | {"name": "votes.jsonl"}),
+    "annotation:people": UrlSample(lambda side: {"team": side.team_id, "tournament": side.objects["voted_on"]}),
     "annotation:rate": UrlSample(_rate),
     "annotation:rate-join": UrlSample(_rate, get=False, post=_nothing),
     "annotation:rate-vote": UrlSample(_rate, get=False, post=_vote),
