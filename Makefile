@@ -66,6 +66,7 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(PY) benchmarks/tournament.py
+	$(PY) -m benchmarks.fairness
 	$(PY) benchmarks/pairing.py
 	$(PY) -m benchmarks.coverage --runs 500
 	$(PY) -m benchmarks.ratings --sizes small

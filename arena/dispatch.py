@@ -21,7 +21,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from arena import statements
-from arena.limits import by_tournament, slots
+from arena.limits import Traffic, by_tournament, slots
 from arena.models import Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
@@ -191,12 +191,12 @@ def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
     if limits is None:
         return
     limit, per_minute = limits
-    held = slots().held(provider_id)
+    traffic = slots().traffic(provider_id)
     # Who gave slots back refills those; the others' are theirs to refill, in their own process.
-    free = min(limit - len(held), handed or limit)
+    free = min(limit - len(traffic.held), handed or limit)
     if free <= 0:
         return
-    rows = _due_rows(provider_id, free, held, _running(fresh=fresh))
+    rows = _due_rows(provider_id, free, traffic, _running(fresh=fresh))
     if not rows:
         if not fresh:
             _fill_once(provider_id, handed, fresh=True)
@@ -221,23 +221,34 @@ def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
         raise
 
 
-def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[int]) -> list[Row]:
-    """Due rows in fair turns: the tournament with the fewest calls in flight goes first."""
+def _due_rows(provider_id: int, wanted: int, traffic: Traffic, tournaments: list[int]) -> list[Row]:
+    """Due rows in fair turns: the fewest calls in flight go first, and of equals who has waited for longest.
+
+    Without the second rule the slot of a finished call would go back to the tournament it came from wherever
+    there are more tournaments than slots.
+    """
     running = list(tournaments)
-    in_flight = by_tournament(held)
-    taken_already = set(held)
+    in_flight = by_tournament(traffic.held)
+    last_turns = dict(traffic.last_turns)
+    latest = max(last_turns.values(), default=0.0)
+    taken_already = set(traffic.held)
     queues: dict[int, list[Row]] = {}
+    # Several tournaments may want the same trial, which needs one slot.
+    seen: set[tuple[Kind, int]] = set()
     rows: list[Row] = []
     while len(rows) < wanted and running:
-        tournament = min(running, key=lambda pk: (in_flight[pk], pk))
+        tournament = min(running, key=lambda pk: (in_flight[pk], last_turns.get(pk, 0.0), pk))
         if tournament not in queues:
-            seen = {(row.kind, row.id) for row in rows}
             queues[tournament] = _untaken(provider_id, tournament, wanted, taken_already, seen)
-        if not queues[tournament]:
+        row = next((row for row in queues[tournament] if (row.kind, row.id) not in seen), None)
+        if row is None:
             running.remove(tournament)
             continue
-        rows.append(queues[tournament].pop(0))
+        seen.add((row.kind, row.id))
+        rows.append(row)
         in_flight[tournament] += 1
+        latest += 1
+        last_turns[tournament] = latest
     return rows
 
 

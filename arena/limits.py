@@ -10,13 +10,25 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any, Protocol, cast
 
 from django.conf import settings
 
 WINDOW_SECONDS = 60.0
+# How long it is remembered when a tournament last took a slot. Longer than any pause between two turns.
+TURN_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Who has slots of a provider, and when each tournament last took one: the greater, the later."""
+
+    held: list[str]
+    last_turns: Mapping[int, float] = field(default_factory=dict)
 
 
 class Slots(Protocol):
@@ -29,9 +41,17 @@ class Slots(Protocol):
 
     def held(self, provider: int) -> list[str]: ...
 
+    def traffic(self, provider: int) -> Traffic:
+        """What a fair choice of the next calls hangs on, in one round trip."""
+        ...
+
+
+def tournament_of(holder: str) -> int:
+    return int(holder.partition(":")[0])
+
 
 def by_tournament(holders: Sequence[str]) -> Counter[int]:
-    return Counter(int(holder.partition(":")[0]) for holder in holders)
+    return Counter(map(tournament_of, holders))
 
 
 class LocalSlots:
@@ -41,6 +61,8 @@ class LocalSlots:
         self._lock = threading.Lock()
         self._held: dict[int, dict[str, float]] = defaultdict(dict)
         self._sent: dict[int, deque[float]] = defaultdict(deque)
+        self._turns: dict[int, dict[int, float]] = defaultdict(dict)
+        self._turn = count(1)
 
     def acquire(self, provider: int, holders: Sequence[str], *, limit: int, per_minute: int | None) -> list[str]:
         now = time.monotonic()
@@ -56,6 +78,7 @@ class LocalSlots:
                 if per_minute is not None:
                     sent.append(now)
                 held[holder] = now + settings.LEASE_SECONDS
+                self._turns[provider][tournament_of(holder)] = next(self._turn)
                 taken.append(holder)
             return taken
 
@@ -72,6 +95,11 @@ class LocalSlots:
     def held(self, provider: int) -> list[str]:
         with self._lock:
             return list(self._without_expired(provider, time.monotonic()))
+
+    def traffic(self, provider: int) -> Traffic:
+        with self._lock:
+            held = list(self._without_expired(provider, time.monotonic()))
+            return Traffic(held, dict(self._turns[provider]))
 
     def _without_expired(self, provider: int, now: float) -> dict[str, float]:
         held = self._held[provider]
@@ -90,7 +118,7 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[4]))
 local limit, lease, per_minute = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local count, sent = redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[2])
 local taken = {}
-for i = 5, #ARGV do
+for i = 6, #ARGV do
   local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if not known and count < limit and (per_minute < 0 or sent < per_minute) then
     count = count + 1
@@ -99,11 +127,15 @@ for i = 5, #ARGV do
       redis.call('ZADD', KEYS[2], now, ARGV[i] .. '@' .. now)
     end
     redis.call('ZADD', KEYS[1], now + lease, ARGV[i])
+    -- Within one batch the later one counts as later.
+    redis.call('ZADD', KEYS[3], now + i / 1000000, string.match(ARGV[i], '^[^:]*'))
     taken[#taken + 1] = ARGV[i]
   end
 end
 redis.call('EXPIRE', KEYS[1], lease * 4)
 redis.call('EXPIRE', KEYS[2], 120)
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - tonumber(ARGV[5]))
+redis.call('EXPIRE', KEYS[3], tonumber(ARGV[5]))
 return taken
 """
 RENEW = """
@@ -117,6 +149,11 @@ HELD = """
 local clock = redis.call('TIME')
 return redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. clock[1], '+inf')
 """
+TRAFFIC = """
+local clock = redis.call('TIME')
+local held = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. clock[1], '+inf')
+return {held, redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')}
+"""
 
 
 class RedisSlots:
@@ -129,15 +166,23 @@ class RedisSlots:
         self._acquire = self._redis.register_script(ACQUIRE)
         self._renew = self._redis.register_script(RENEW)
         self._held = self._redis.register_script(HELD)
+        self._traffic = self._redis.register_script(TRAFFIC)
 
     @staticmethod
     def _key(provider: int) -> str:
         return f"{settings.LIMITS_PREFIX}:slots:{provider}"
 
     def acquire(self, provider: int, holders: Sequence[str], *, limit: int, per_minute: int | None) -> list[str]:
-        keys = [self._key(provider), f"{self._key(provider)}:sent"]
+        keys = [self._key(provider), f"{self._key(provider)}:sent", f"{self._key(provider)}:turns"]
         window = -1 if per_minute is None else per_minute
-        args: list[str | int | float] = [limit, settings.LEASE_SECONDS, window, WINDOW_SECONDS, *holders]
+        args: list[str | int | float] = [
+            limit,
+            settings.LEASE_SECONDS,
+            window,
+            WINDOW_SECONDS,
+            TURN_SECONDS,
+            *holders,
+        ]
         return cast(list[str], self._acquire(keys=keys, args=args))
 
     def renew(self, provider: int, holders: Sequence[str]) -> None:
@@ -149,6 +194,11 @@ class RedisSlots:
 
     def held(self, provider: int) -> list[str]:
         return cast(list[str], self._held(keys=[self._key(provider)], args=[]))
+
+    def traffic(self, provider: int) -> Traffic:
+        held, turns = self._traffic(keys=[self._key(provider), f"{self._key(provider)}:turns"], args=[])
+        pairs = zip(turns[::2], turns[1::2], strict=True)
+        return Traffic(held, {int(tournament): float(turn) for tournament, turn in pairs})
 
 
 @lru_cache(maxsize=1)

@@ -139,6 +139,7 @@ def _entrant(row: Candidate | Judge) -> dict[str, Any]:
         "label": row.label,
         "model_id": pinned.get("model_id"),
         "provider": pinned.get("provider"),
+        "kind": pinned.get("kind"),
         "host": _host(pinned.get("base_url")),
         "family": pinned.get("family"),
         "system_prompt": pinned.get("system_prompt"),

@@ -11,5 +11,6 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("healthz", healthz),
     path("", include("arena.urls")),
+    path("", include("annotation.urls")),
     path("", include("ratings.urls")),
 ]

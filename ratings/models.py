@@ -26,6 +26,7 @@ class Leaderboard(PublicModel):
         AUTO = "auto", _("by sample, on very large boards by match")
         SAMPLE = "sample", _("by sample: one prompt feeds many matches")
         FISHER = "fisher", _("by match (Fisher)")
+        TWO_WAY = "two_way", _("by sample and by rater")
 
     class Ties(models.TextChoices):
         HALF_WIN = "half_win", _("a tie is half a win for each")
@@ -47,6 +48,9 @@ class Leaderboard(PublicModel):
     # Null: nought while every strong component allows it, else the installation's default.
     ridge = models.FloatField(null=True)
     errors = models.CharField(max_length=10, choices=Errors.choices, default=Errors.AUTO)
+    # Of boards with votes: leave out the sessions that the anomaly screen rejects, and take "both bad" for no tie.
+    anomaly_filter = models.BooleanField(default=True)
+    drop_both_bad = models.BooleanField(default=False)
     # The board that a page shows when no tie model is asked for.
     preferred = models.BooleanField(default=False)
     # A refit claims the board by lease.
@@ -76,6 +80,14 @@ class Leaderboard(PublicModel):
     def is_wide(self) -> bool:
         """Over several tournaments: it rates lineages of language models, not candidates."""
         return self.scope != self.Scope.TOURNAMENT
+
+    @property
+    def has_votes(self) -> bool:
+        return self.source != self.Source.JURY
+
+    @property
+    def has_decisions(self) -> bool:
+        return self.source != self.Source.HUMAN
 
 
 class RatingRunQuerySet(models.QuerySet["RatingRun"]):
@@ -124,6 +136,15 @@ class RatingRun(PublicModel):
     samples = models.PositiveIntegerField()
     # Tournaments behind them, and comparisons of the same two answers left out since a later one counts.
     tournaments = models.PositiveIntegerField(default=1)
+    # Of the comparisons those that people made, and how many people.
+    votes = models.PositiveIntegerField(default=0)
+    raters = models.PositiveIntegerField(default=0)
+    # Sessions that the anomaly screen looked at, with those it rejected. Null: no votes in this board.
+    screening = models.JSONField(null=True)
+    # How the board moves without the rater who voted most. Null: fewer than two, or too many votes to tell them apart.
+    without_busiest = models.JSONField(null=True)
+    # On a mixed board: counts and ratings of juries and of people, each by itself.
+    sources = models.JSONField(null=True)
     repeated = models.PositiveIntegerField(default=0)
     # First of the largest component.
     leader = models.ForeignKey(Candidate, null=True, on_delete=models.CASCADE, related_name="+")

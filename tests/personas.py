@@ -11,7 +11,7 @@ from django.test import Client
 from arena.models import Membership, Role, Team, User
 
 PASSWORD = "a horse that counts to nine"
-PERSONAS = ("owner", "admin", "member", "rater", "stranger", "anonymous")
+PERSONAS = ("owner", "admin", "member", "rater", "guest", "stranger", "anonymous")
 
 
 @dataclass
@@ -42,8 +42,8 @@ class World:
     other: Side
 
     def user(self, persona: str) -> User | None:
-        """The stranger owns the other team; anonymous is nobody."""
-        if persona == "anonymous":
+        """The stranger owns the other team; anonymous is nobody, and a guest has a cookie of one campaign alone."""
+        if persona in {"anonymous", "guest"}:
             return None
         return self.other.user(Role.OWNER) if persona == "stranger" else self.own.user(Role(persona))
 
@@ -51,6 +51,8 @@ class World:
         client = Client()
         if user := self.user(persona):
             client.force_login(user)
+        if persona == "guest":
+            client.cookies[self.own.objects["guest_cookie_name"]] = self.own.objects["guest_cookie"]
         return client
 
 

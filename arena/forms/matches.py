@@ -90,6 +90,12 @@ class MatchFilter(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
 
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = self.cleaned_data
+        if cleaned.get("result") in {"won", "lost"} and not cleaned.get("candidate"):
+            self.add_error("result", _("Choose the candidate who won or lost."))
+        return cleaned
+
     def criteria(self) -> MatchCriteria:
         """What is understood; what is not shows its error and filters nothing."""
         self.is_valid()

@@ -10,13 +10,23 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from arena.judging.protocol import CRITERIA_CHARACTER_CAP, PRESETS, Protocol, ProtocolError
+from arena.judging.protocol import ANSWER_CHARACTER_CAP, CRITERIA_CHARACTER_CAP, PRESETS, Protocol, ProtocolError
+from arena.judging.wording import wording_for
 from arena.models import LanguageModel, Price, TaskSet, Team, Tournament
 from arena.selectors.specs import PAIRING_OF_PRESET, TournamentSpec, prices_of
 from arena.selectors.task_sets import categories_of
 
 # What a preset stands for and a tournament may change.
-PARTS = ("seat_orders", "quorum", "on_error", "on_skip", "aggregation", "repair_attempts")
+PARTS = (
+    "seat_orders",
+    "quorum",
+    "on_error",
+    "on_skip",
+    "aggregation",
+    "repair_attempts",
+    "answer_character_cap",
+    "pdf_as_text",
+)
 OTHER_LANGUAGE = "other"
 MOST_MATCHES = 20_000
 LARGEST_SEED = 2**63 - 1
@@ -89,6 +99,18 @@ class PlanForm(forms.Form):
     )
     repair_attempts = _number(
         _("Repairs"), initial=1, low=0, high=5, help_text=_("Asked again when a verdict cannot be read.")
+    )
+    answer_character_cap = _number(
+        _("Longest answer"),
+        initial=ANSWER_CHARACTER_CAP,
+        low=1_000,
+        high=10_000_000,
+        help_text=_("Characters that a judge is shown of an answer; longer ones are cut and marked."),
+    )
+    pdf_as_text = forms.BooleanField(
+        label=_("Judges that take no PDF read its extracted text"),
+        required=False,
+        help_text=_("Otherwise they are left out of matches with PDF files."),
     )
     language = forms.ChoiceField(
         label=_("Language of the judges"),
@@ -248,6 +270,15 @@ def _settled(data: QueryDict) -> QueryDict:
         settled.setlist("categories", [])
         settled["categories_of"] = str(data.get("task_set", ""))
     return settled
+
+
+def with_standard_criteria(data: QueryDict) -> QueryDict:
+    """The criteria that judges go by where none are written, in their language, to be edited."""
+    filled = data.copy()
+    if not data.get("criteria", "").strip():
+        other = data.get("language") == OTHER_LANGUAGE
+        filled["criteria"] = wording_for(str(data.get("language_other" if other else "language", ""))).criteria
+    return filled
 
 
 def _parts(protocol: Protocol) -> dict[str, Any]:

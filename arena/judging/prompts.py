@@ -106,8 +106,22 @@ def repair_messages(
 
 
 @cache
+def verdict_schema(language: str) -> dict[str, Any]:
+    """The JSON schema of a verdict, described in the language of the prompt."""
+    notes = wording_for(language).schema_notes
+    properties = {name: {**rules, "description": notes[name]} for name, rules in VERDICT_SCHEMA["properties"].items()}
+    return {**VERDICT_SCHEMA, "properties": properties}
+
+
+@cache
+def verdict_schema_bytes(language: str) -> int:
+    """As JSON at its longest, every sign of another script written out in six."""
+    return len(json.dumps(verdict_schema(language)))
+
+
+@cache
 def schema_in_prompt(language: str) -> str:
-    schema = json.dumps(VERDICT_SCHEMA, ensure_ascii=False, indent=2)
+    schema = json.dumps(verdict_schema(language), ensure_ascii=False, indent=2)
     return wording_for(language).schema.format(schema=schema)
 
 
@@ -200,6 +214,11 @@ def _alternating(turns: Sequence[Message], words: Wording) -> list[Message]:
     if messages[0]["role"] == "assistant":
         messages.insert(0, {"role": "user", "content": words.opening})
     return messages
+
+
+def extracted_text(name: str, text: str, language: str) -> str:
+    """The text of a file for a judge that cannot be shown the file."""
+    return f"{wording_for(language).extracted.format(name=name)}\n{text}"
 
 
 def _joined(before: Content, after: Content) -> Content:

@@ -26,13 +26,14 @@ OBJECT_CAP = 1_000
 
 VERDICT_SCHEMA_NAME = "verdict"
 # The winner stands last, so that a model which writes in order decides after its reasons.
+# What a key is for is said in the language of the prompt: `arena.judging.prompts.verdict_schema`.
 VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "A": {"type": "string", "description": "Comment on answer A"},
-        "B": {"type": "string", "description": "Comment on answer B"},
-        "reason": {"type": "string", "description": "Why the verdict falls as it does"},
-        "winner": {"type": "string", "enum": ["A", "B", "tie"], "description": "The better answer, or tie"},
+        "A": {"type": "string"},
+        "B": {"type": "string"},
+        "reason": {"type": "string"},
+        "winner": {"type": "string", "enum": ["A", "B", "tie"]},
     },
     "required": ["A", "B", "reason", "winner"],
     "additionalProperties": False,

@@ -32,6 +32,10 @@ class Wording:
     blank: str
     opening: str
     schema: str
+    # What each key of the verdict's JSON schema is for.
+    schema_notes: Mapping[str, str]
+    # Above the text of a file that is not shown itself.
+    extracted: str
     repair: str
     repair_reasons: Mapping[ErrorCode, str]
 
@@ -84,6 +88,13 @@ ENGLISH = Wording(
     blank="(empty message)",
     opening="(The conversation opens with the assistant.)",
     schema="The JSON object must follow this JSON schema:\n{schema}",
+    schema_notes={
+        "A": "Comment on answer A",
+        "B": "Comment on answer B",
+        "reason": "Why the verdict falls as it does",
+        "winner": "The better answer, or tie",
+    },
+    extracted="[Text extracted from {name}; the file itself is not shown]",
     repair=(
         "That reply cannot be used. {problem} Judge the same two answers once more and reply with one JSON "
         "object only, without a code fence and without text around it, with the keys "
@@ -136,6 +147,13 @@ JAPANESE = Wording(
     blank="(空のメッセージ)",
     opening="(会話はアシスタントの発言から始まります。)",
     schema="JSONオブジェクトは次のJSONスキーマに従ってください。\n{schema}",
+    schema_notes={
+        "A": "回答Aへのコメント",
+        "B": "回答Bへのコメント",
+        "reason": "判定の理由",
+        "winner": "優れているほうの回答。同等なら tie",
+    },
+    extracted="[{name} から抽出したテキスト。ファイルそのものは示されていません]",
     repair=(
         "その返答は使用できません。{problem}同じ二つの回答をもう一度審査し、コードブロックや前後の文章を"
         '付けずに、キー "A"、"B"、"reason"、"winner" を持つJSONオブジェクトを一つだけ返してください。'

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -110,6 +110,38 @@ def probe_of(language_model: LanguageModel) -> dict[str, Any] | None:
         return None
     cost = stored["cost_usd"]
     return {**stored, "at": parse_datetime(stored["at"]), "cost_usd": None if cost is None else Decimal(cost)}
+
+
+@dataclass(frozen=True)
+class ModelTest:
+    """How the last test of a model went; `at` is None where there was none."""
+
+    language_model: LanguageModel
+    at: Any = None
+    ok: bool = False
+    sentence: str = ""
+    latency_ms: float | None = None
+    cost_usd: Decimal | None = None
+    # Why it could not be called at all.
+    problem: str = ""
+
+
+def last_tests_of(models: Sequence[LanguageModel], problems: Mapping[int, str] | None = None) -> list[ModelTest]:
+    return [_test_of(model, (problems or {}).get(model.pk, "")) for model in models]
+
+
+def _test_of(model: LanguageModel, problem: str) -> ModelTest:
+    probe = probe_of(model)
+    if problem or probe is None:
+        return ModelTest(model, problem=problem)
+    return ModelTest(
+        model,
+        at=probe["at"],
+        ok=probe["ok"],
+        sentence=probe["sentence"],
+        latency_ms=probe["latency_ms"],
+        cost_usd=probe["cost_usd"],
+    )
 
 
 @dataclass(frozen=True)

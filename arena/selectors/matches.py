@@ -58,7 +58,9 @@ def filtered_matches(tournament: Tournament, criteria: MatchCriteria) -> QuerySe
     if criteria.flip:
         matches = matches.filter(Exists(ballots.filter(flipped=True)))
     if criteria.truncated:
-        matches = matches.filter(Q(first_trial__truncated=True) | Q(second_trial__truncated=True))
+        matches = matches.filter(
+            Q(first_trial__truncated=True) | Q(second_trial__truncated=True) | Q(_cut_for_a_judge())
+        )
     if criteria.error:
         verdicts = Verdict.objects.filter(match=OuterRef("pk"), error_code=criteria.error, ballot__jury__primary=True)
         if criteria.judge is not None:
@@ -140,6 +142,10 @@ def _with_votes(tournament: Tournament, signs: str) -> QuerySet[Match]:
     return decided.values("pk")  # type: ignore[return-value]  # Keys alone, for a subquery.
 
 
+def _cut_for_a_judge() -> Exists:
+    return Exists(Verdict.objects.filter(match=OuterRef("pk"), cut=True, ballot__jury__primary=True))
+
+
 def _by_result(matches: QuerySet[Match], criteria: MatchCriteria) -> QuerySet[Match]:
     result = criteria.result
     if result == "open":
@@ -172,7 +178,9 @@ def categories_played(tournament: Tournament) -> list[str]:
 
 
 def error_codes_of(tournament: Tournament) -> list[str]:
-    codes = Verdict.objects.filter(tournament=tournament).exclude(error_code="").order_by().values_list("error_code")
+    """Of the primary jury, which is the one that matches are filtered by."""
+    failed = Verdict.objects.filter(tournament=tournament, ballot__jury__primary=True).exclude(error_code="")
+    codes = failed.order_by().values_list("error_code")
     return sorted(code for (code,) in codes.distinct())
 
 
@@ -180,6 +188,7 @@ def for_list(matches: QuerySet[Match]) -> QuerySet[Match]:
     """With what a row shows, and without a word of prompts and answers."""
     return (
         matches.select_related("sample", "first", "second", "first_trial", "second_trial")
+        .annotate(cut_for_a_judge=_cut_for_a_judge())
         .only(
             "public_id",
             "sequence",
@@ -213,6 +222,7 @@ class MatchRow:
     is_split: bool
     flips: int
     is_truncated: bool
+    is_cut_for_a_judge: bool
 
     @property
     def winner(self) -> str:
@@ -232,6 +242,7 @@ def row_of(match: Match) -> MatchRow:
         is_split=len(set(cast)) > 1,
         flips=sum(ballot.flipped for ballot in ballots),
         is_truncated=any(trial is not None and trial.truncated for trial in trials),
+        is_cut_for_a_judge=match.cut_for_a_judge,  # type: ignore[attr-defined]
     )
 
 

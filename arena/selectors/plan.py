@@ -13,10 +13,9 @@ from django.db.models import Avg, Count, F, Func, IntegerField, TextField
 from django.db.models.functions import Cast
 
 from arena.judging.panels import may_judge
-from arena.judging.prompts import judge_messages, schema_in_prompt
+from arena.judging.prompts import judge_messages, schema_in_prompt, verdict_schema_bytes
 from arena.judging.protocol import Protocol
 from arena.judging.skips import TRIAL_LIMITS
-from arena.judging.verdict import VERDICT_SCHEMA
 from arena.llm.pricing import IMAGE_TOKENS, MESSAGE_OVERHEAD_BYTES, PDF_PAGE_TOKENS, worst_case_usd
 from arena.models import Call, CallStatus, LanguageModel, Price, SampleAttachment, TaskSet, Trial
 from arena.selectors.cells import Cell, known_trials, reads_as_judge, refused_types
@@ -107,6 +106,16 @@ class ModelPlan:
         return worst_case_usd(self.input_bytes, self.pdf_pages, output, self.price, images=self.images)
 
 
+@dataclass(frozen=True)
+class Example:
+    """A planned match: its number, the key of its sample and the places of its candidates."""
+
+    sequence: int
+    sample: int
+    first: int
+    second: int
+
+
 @dataclass
 class Plan:
     spec: TournamentSpec
@@ -126,8 +135,8 @@ class Plan:
     decidable_by_category: Counter[str] = field(default_factory=Counter)
     categories: list[str] = field(default_factory=list)
     matches_by_candidate: Counter[str] = field(default_factory=Counter)
-    # A planned match, for the preview of the prompt: the sample's key, and the candidates' places.
-    example: tuple[int, int, int] | None = None
+    # The first match that is judged, for the preview of the prompt.
+    example: Example | None = None
 
     @property
     def trials_to_generate(self) -> int:
@@ -159,9 +168,22 @@ class Plan:
     def is_bounded(self) -> bool:
         return all(row.worst_usd is not None for row in self.rows)
 
+    @property
+    def expected_share(self) -> float | None:
+        """Of the budget; None where either is not known."""
+        return _share(self.expected_usd if not self.unpriced else None, self.spec.budget_usd)
+
+    @property
+    def worst_share(self) -> float | None:
+        return _share(self.worst_usd if self.is_bounded else None, self.spec.budget_usd)
+
     @cached_property
     def warnings(self) -> list[PlanWarning]:
         return warnings_of(self)
+
+
+def _share(cost: Decimal | None, budget: Decimal | None) -> float | None:
+    return None if cost is None or not budget else float(cost / budget)
 
 
 def plan_of(spec: TournamentSpec) -> Plan:
@@ -282,8 +304,8 @@ class _Draft:
             # Two samples may ask for the same input: one answer serves both.
             if cell not in self.answers:
                 self._count_trial(self.samples[sample], self.rows["candidate"][place], cell, known)
-        for match in planned:
-            self._count_match(match)
+        for sequence, match in enumerate(planned, start=1):
+            self._count_match(sequence, match)
 
     def bound_any_schedule(self) -> None:
         """The worst case of every schedule there may be, in place of that of the one that was counted."""
@@ -356,7 +378,7 @@ class _Draft:
         longest = self.spec.protocol.answer_character_cap * UTF8_BYTES
         return min(longest, (row.model.max_tokens or longest) * ANSWER_TOKEN_BYTES)
 
-    def _count_match(self, match: Planned) -> None:
+    def _count_match(self, sequence: int, match: Planned) -> None:
         plan, sample = self.plan, self.samples[match.sample]
         sides = [self.rows["candidate"][place] for place in (match.first, match.second)]
         answers = [self.answers[self._cell(match.sample, place)] for place in (match.first, match.second)]
@@ -369,7 +391,7 @@ class _Draft:
             plan.void += 1
             return
         if plan.example is None:
-            plan.example = (sample.pk, match.first, match.second)
+            plan.example = Example(sequence, sample.pk, match.first, match.second)
         ids = sides[0].model.model_id, sides[1].model.model_id
         seated = [row for row in self.rows["judge"] if self._sits(row, ids, sample)]
         for row in seated:
@@ -455,5 +477,5 @@ def prompt_bytes(protocol: Protocol) -> int:
         sample_criteria="?",
     )
     words = sum(len(str(message["content"]).encode()) for message in prompt.messages)
-    schema = 3 * len(str(VERDICT_SCHEMA)) + len(schema_in_prompt(protocol.language).encode())
+    schema = 3 * verdict_schema_bytes(protocol.language) + len(schema_in_prompt(protocol.language).encode())
     return words + schema + MESSAGE_OVERHEAD_BYTES * len(prompt.messages)

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from arena.judging.panels import FamilyMember, family_overlaps, is_same_model, panel_shrinks_below_quorum
+from arena.selectors.language_models import probe_of
 
 if TYPE_CHECKING:
     from arena.selectors.plan import Plan
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 THIN_SLICE = 20
 ROUNDS_TO_DEFEND = 200
 SHOWN = 4
-NOTES = {"few_rounds", "full_ids", "cached", "follows_results"}
+SAID_CHARACTERS = 300
+NOTES = {"few_rounds", "full_ids", "lasting", "follows_results", "worst_over_budget"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ def warnings_of(plan: Plan) -> list[PlanWarning]:
     return [
         PlanWarning(code, sentence, "note" if code in NOTES else "warning")
         for code, sentence in [
+            *_tests(plan),
             *_money(plan),
             *_panel(plan),
             *_files(plan),
@@ -69,6 +73,26 @@ def _money(plan: Plan) -> Iterator[tuple[str, str]]:
             _("The budget of $%(budget).2f is less than the expected cost: the tournament would pause on the way.")
             % {"budget": budget},
         )
+    elif budget is not None and plan.is_bounded and budget < plan.worst_usd:
+        yield (
+            "worst_over_budget",
+            _(
+                "The worst case is $%(worst).2f, more than the budget of $%(budget).2f: if it came to that, the "
+                "tournament would pause on the way."
+            )
+            % {"worst": plan.worst_usd, "budget": budget},
+        )
+
+
+def _tests(plan: Plan) -> Iterator[tuple[str, str]]:
+    for model in plan.spec.models:
+        probe = probe_of(model)
+        if probe is not None and not probe["ok"]:
+            yield (
+                "failed_test",
+                _("The last test of %(name)s failed: %(said)s")
+                % {"name": model.full_id, "said": Truncator(probe["sentence"]).chars(SAID_CHARACTERS)},
+            )
 
 
 def _panel(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -138,6 +162,13 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _size(plan: Plan) -> Iterator[tuple[str, str]]:
+    if plan.trials_lasting:
+        sentence = ngettext(
+            "%(count)d answer failed earlier for a reason that stays, and is not tried again.",
+            "%(count)d answers failed earlier for a reason that stays, and are not tried again.",
+            plan.trials_lasting,
+        )
+        yield "lasting", sentence % {"count": plan.trials_lasting}
     if plan.spec.follows_results and plan.matches:
         yield (
             "follows_results",

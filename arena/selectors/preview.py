@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from arena.judging.prompts import judge_messages
+from arena.judging.protocol import seat_plan
 from arena.models import LanguageModel, Sample
 from arena.selectors.cells import known_trials
 from arena.selectors.plan import Plan
@@ -25,6 +26,7 @@ class PreviewMessage:
 @dataclass(frozen=True)
 class Preview:
     sample: Sample
+    sequence: int
     messages: list[PreviewMessage]
     # Both answers are real ones; otherwise words stand in their place.
     has_answers: bool
@@ -34,9 +36,11 @@ def preview_of(plan: Plan) -> Preview | None:
     if plan.example is None:
         return None
     spec = plan.spec
-    sample_pk, first, second = plan.example
-    sample = Sample.objects.get(pk=sample_pk)
-    models = [spec.candidates[first], spec.candidates[second]]
+    example = plan.example
+    sample = Sample.objects.get(pk=example.sample)
+    models = [spec.candidates[example.first], spec.candidates[example.second]]
+    if not seat_plan(spec.protocol, seed=spec.seed, sequence=example.sequence)[0]:
+        models.reverse()
     known = known_trials(spec.task_set.team_id, [(sample.input_hash, model.fingerprint) for model in models])
     trials = [known.get((sample.input_hash, model.fingerprint)) for model in models]
     real = [trial.answer if trial is not None and trial.succeeded else "" for trial in trials]
@@ -46,11 +50,11 @@ def preview_of(plan: Plan) -> Preview | None:
         answer_a=answers[0],
         answer_b=answers[1],
         protocol=spec.protocol,
-        fence_seed=f"{spec.seed}:1",
+        fence_seed=f"{spec.seed}:{example.sequence}",
         reference=sample.reference or None,
         sample_criteria=sample.criteria or None,
     )
-    return Preview(sample, [_shown(message) for message in prompt.messages], all(real))
+    return Preview(sample, example.sequence, [_shown(message) for message in prompt.messages], all(real))
 
 
 def _placeholder(model: LanguageModel) -> str:

@@ -113,7 +113,12 @@ def free_lost(row: Row, now: dt.datetime) -> bool:
     Its reservation stays with the payer, and settling a late answer under the old claim still releases it.
     """
     payer = row.payer if isinstance(row, Trial) else row.tournament
-    language_model_id = row.language_model_id if isinstance(row, Trial) else row.ballot.judge.language_model_id
+    if isinstance(row, Trial):
+        language_model_id = row.language_model_id
+        if payer is not None:
+            language_model_id = known.payers_model_of((payer.pk, language_model_id))
+    else:
+        language_model_id = row.ballot.judge.language_model_id
     changes: dict[str, Any] = {"status": CallStatus.QUEUED, "failures": row.failures + 1}
     if row.failures + 1 >= MOST_LOSSES:
         code = {"skip_code": "OTHER_ERROR"} if isinstance(row, Trial) else {"error_code": "OTHER"}

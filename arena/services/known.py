@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.db.models import QuerySet
 
 from arena.judging.protocol import Protocol
-from arena.models import Candidate, Judge, Jury, Sample, Tournament
+from arena.models import Candidate, Judge, Jury, LanguageModel, Sample, Tournament
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -71,6 +71,16 @@ def _read_panel(tournament_id: int) -> Panel:
     return Panel(jury, Protocol.from_json(jury.protocol), tuple(jury.judges.select_related("language_model")))
 
 
+def _read_payers_model(key: tuple[int, int]) -> int:
+    tournament_id, language_model_id = key
+    fingerprint, provider_id = LanguageModel.objects.values_list("fingerprint", "provider_id").get(pk=language_model_id)
+    own = Candidate.objects.filter(
+        tournament=tournament_id, language_model__fingerprint=fingerprint, language_model__provider=provider_id
+    )
+    found: int | None = own.values_list("language_model_id", flat=True).first()
+    return found or language_model_id
+
+
 def _samples() -> QuerySet[Sample]:
     return Sample.objects.only("pk", "messages", "reference", "criteria", "input_hash")
 
@@ -84,6 +94,9 @@ judge_model_of: Kept[int, int] = Kept(
 candidate_model_of: Kept[int, str] = Kept(
     lambda pk: str(Candidate.objects.values_list("snapshot", flat=True).get(pk=pk)["model_id"])
 )
+# A trial is bound to the version of the model that first asked for it. A later one with the same fingerprint asks the
+# very same thing, but may be priced otherwise: the tournament that pays, pays by the version it chose and planned with.
+payers_model_of: Kept[tuple[int, int], int] = Kept(_read_payers_model)
 panel_of: Kept[int, Panel] = Kept(_read_panel)
 sample_of: Kept[int, Sample] = Kept(lambda sample_id: _samples().get(pk=sample_id))
 # Seed and team never change; a budget may, and a claim checks what matters of it in its own UPDATE.
@@ -91,5 +104,14 @@ tournament_of: Kept[int, Tournament] = Kept(lambda pk: Tournament.objects.get(pk
 
 
 def forget() -> None:
-    for kept in (protocol_of, judge_model_of, candidate_model_of, panel_of, sample_of, tournament_of):
+    every: tuple[Kept[Any, Any], ...] = (
+        protocol_of,
+        judge_model_of,
+        candidate_model_of,
+        payers_model_of,
+        panel_of,
+        sample_of,
+        tournament_of,
+    )
+    for kept in every:
         kept.forget()

@@ -129,9 +129,15 @@ def _claimed(work: Work, slot: Slot, worst_case: Decimal | None) -> Claim | None
         return None
     if claimed is not None:
         slot.belongs_to(claimed.token)
-    elif rows_of(work.row).filter(status=CallStatus.RUNNING).exists():
+    elif _runs_in_this_slot(work):
         slot.leave()
     return claimed
+
+
+def _runs_in_this_slot(work: Work) -> bool:
+    """A trial may run for another tournament that wants it, whose slot is another one."""
+    running = rows_of(work.row).filter(status=CallStatus.RUNNING)
+    return (running.filter(payer=work.payer) if isinstance(work.row, Trial) else running).exists()
 
 
 def _fail_unprepared(work: Work, slot: Slot, fault: Exception) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import secrets
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
 
+from arena.encryption import UnreadableSecret
 from arena.llm.listing import list_models
 from arena.llm.messages import Completion
 from arena.llm.probe import PROBE_MAX_TOKENS, Attempt, ProbeResult, one_page_pdf, probe
@@ -18,9 +22,12 @@ from arena.models import Call, LanguageModel, Provider, User
 from arena.services import audit
 from arena.services.attempts import OpenTransaction, remember
 from arena.services.bills import bill_for
-from arena.services.wire import ModelContext, endpoint_of, forget_context, model_context
+from arena.services.wire import MissingKey, ModelContext, endpoint_of, forget_context, model_context
 
 LIST_DEADLINE_S = 15.0
+# Somebody waits for the answers of all models on one page.
+MANY_DEADLINE_S = 30.0
+MANY_THREADS = 8
 # Read back by models that can; drawn, so that no answer can be guessed.
 WORD_SIGNS = "ABCDEFGHKLMNPRSTUVWXYZ"
 
@@ -40,10 +47,52 @@ def probe_model(*, language_model: LanguageModel, actor: User | None, with_pdf: 
         pdf_word=word if with_pdf else None,
         max_tokens=_room(row),
     )
+    _note(context, result, actor)
+    return result
+
+
+def probe_models(*, language_models: Sequence[LanguageModel], actor: User | None) -> dict[int, str]:
+    """One tiny call to each model, more only where an endpoint refuses something. All at once, within the limits.
+
+    Returns, by key, why a model could not be called at all; what the others said is stored with them.
+    """
+    contexts, problems = [], {}
+    for language_model in language_models:
+        forget_context(language_model.pk)
+        try:
+            contexts.append(model_context(language_model.pk))
+        except (MissingKey, UnreadableSecret) as error:
+            problems[language_model.pk] = str(error)
+    _leave_database()
+    rooms = {context.provider.pk: threading.BoundedSemaphore(context.provider.max_concurrency) for context in contexts}
+
+    def call(context: ModelContext) -> ProbeResult:
+        # No query here: the threads have no connection to the database, and need none.
+        with rooms[context.provider.pk]:
+            return _probe(context, deadline_s=MANY_DEADLINE_S)
+
+    with ThreadPoolExecutor(MANY_THREADS, thread_name_prefix="tiltyard-probe") as pool:
+        results = list(pool.map(call, contexts))
+    for context, result in zip(contexts, results, strict=True):
+        _note(context, result, actor)
+    return problems
+
+
+def _probe(context: ModelContext, *, deadline_s: float) -> ProbeResult:
+    row = context.language_model
+    return probe(
+        context.endpoint,
+        row.model_id,
+        parameters=dict(row.parameters),
+        max_tokens=_room(row),
+        deadline_s=deadline_s,
+    )
+
+
+def _note(context: ModelContext, result: ProbeResult, actor: User | None) -> None:
     _record(context, result, actor)
     if result.ok and result.changes:
-        remember(row.pk, result.changes)
-    return result
+        remember(context.language_model.pk, result.changes)
 
 
 def offered_models(*, provider: Provider) -> list[str]:
@@ -68,7 +117,7 @@ def _record(context: ModelContext, result: ProbeResult, actor: User | None) -> N
     language_model = row.get(pk=context.language_model.pk)
     if language_model.fingerprint == context.language_model.fingerprint:
         # An edit in between made this the result of another configuration.
-        learned = {**language_model.learned, "probe": _stored(result, calls)}
+        learned = {**language_model.learned, "probe": _stored(result, calls, language_model.learned.get("probe"))}
         if result.ok and "changes" in learned:
             disproved = _disproved(result, context)
             learned["changes"] = [change for change in learned["changes"] if change not in disproved]
@@ -99,7 +148,7 @@ def _room(language_model: LanguageModel) -> int:
     return min(room, language_model.max_tokens or room)
 
 
-def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:
+def _stored(result: ProbeResult, calls: list[Call], before: dict[str, Any] | None) -> dict[str, Any]:
     costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     return {
@@ -112,8 +161,7 @@ def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:
         "streaming": result.streaming,
         "structured": result.structured,
         "structured_known": result.structured_known,
-        "pdf_accepted": result.pdf_accepted,
-        "pdf_read": result.pdf_read,
+        **_pdf_findings(result, before or {}),
         "changes": list(result.changes),
         "host": result.host,
         "model_reported": storable(result.model_reported) if result.model_reported else None,
@@ -121,6 +169,13 @@ def _stored(result: ProbeResult, calls: list[Call]) -> dict[str, Any]:
         # One unknown part makes the whole unknown.
         "cost_usd": str(sum(known, Decimal(0))) if len(known) == len(costs) else None,
     }
+
+
+def _pdf_findings(result: ProbeResult, before: dict[str, Any]) -> dict[str, Any]:
+    """A test without a PDF disproves nothing that an earlier one found out."""
+    if result.ok and result.pdf_accepted is None:
+        return {name: before.get(name) for name in ("pdf_accepted", "pdf_read")}
+    return {"pdf_accepted": result.pdf_accepted, "pdf_read": result.pdf_read}
 
 
 def _call(context: ModelContext, attempt: Attempt) -> Call:

@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, Sum
 from django.utils import timezone
 
 from arena.dispatch import send, wake
+from arena.manifest import versions
 from arena.models import (
     Call,
     CallStatus,
@@ -77,7 +78,7 @@ def create_tournament(*, spec: TournamentSpec, actor: User | None) -> Tournament
         baseline_weight=spec.baseline_weight,
         categories=list(spec.categories),
         budget_usd=spec.budget_usd,
-        settings=spec.settings,
+        settings={"versions": versions(), **spec.settings},
         created_by=actor,
     )
     _enter_candidates(tournament, spec)
@@ -123,6 +124,7 @@ def snapshot_of(model: LanguageModel) -> dict[str, Any]:
     return {
         "model_id": model.model_id,
         "provider": model.provider.name if model.provider else None,
+        "kind": model.provider.kind if model.provider else None,
         "base_url": model.provider.base_url if model.provider else None,
         "full_id": model.full_id,
         "display_name": model.display_name,

@@ -52,7 +52,7 @@ def _run(trial: Trial, payer: Tournament, slot: Slot) -> bool:
     work = Work(
         row=trial,
         payer=payer,
-        language_model_id=trial.language_model_id,
+        language_model_id=known.payers_model_of((payer.pk, trial.language_model_id)),
         prepare=partial(prepare, trial),
         changes=partial(_changes, trial),
         unprepared=_unprepared,

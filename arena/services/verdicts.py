@@ -13,11 +13,17 @@ from django.utils import timezone
 from arena import statements
 from arena.dispatch import wake
 from arena.judging.ballots import seat_vote
-from arena.judging.prompts import JudgePrompt, judge_messages, repair_messages, with_schema
+from arena.judging.prompts import (
+    JudgePrompt,
+    judge_messages,
+    repair_messages,
+    verdict_schema,
+    verdict_schema_bytes,
+    with_schema,
+)
 from arena.judging.protocol import Protocol
 from arena.judging.skips import Retry, judge_limits, next_step, verdict_error_code
 from arena.judging.verdict import (
-    VERDICT_SCHEMA,
     VERDICT_SCHEMA_NAME,
     ErrorCode,
     ParsedVerdict,
@@ -105,7 +111,7 @@ def _prepare(call: JudgeCall, context: ModelContext) -> tuple[Prepared, Decimal 
             messages = repair_messages(messages, reply=verdict.raw, error=problem, language=language)
     language_model = context.language_model
     if call.protocol.pdf_as_text and language_model.pdf_input == "none":
-        messages = with_pdf_text(messages, files)
+        messages = with_pdf_text(messages, files, language)
     plain = chat_messages(with_schema(messages, language), files)
     request = ChatRequest(
         model_id=language_model.model_id,
@@ -113,12 +119,12 @@ def _prepare(call: JudgeCall, context: ModelContext) -> tuple[Prepared, Decimal 
         parameters={"temperature": 0, **language_model.parameters},
         max_tokens=language_model.max_tokens,
         structured="schema",
-        json_schema=VERDICT_SCHEMA,
+        json_schema=verdict_schema(language),
         schema_name=VERDICT_SCHEMA_NAME,
     )
     pages, images = count_files(plain, {file.sha256: file.pages for file in files.values()})
     # The schema may have to stand in the prompt too, so both are counted.
-    size = bound_input_bytes(request) + 2 * len(str(VERDICT_SCHEMA))
+    size = bound_input_bytes(request) + 2 * verdict_schema_bytes(language)
     worst_case = worst_case_usd(size, pages, language_model.max_tokens, context.price, images=images)
     return Prepared(request, plain, context.provider.judge_timeout_s), money(worst_case)
 

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from arena.encryption import decrypt
 from arena.ingest import read_pdf
+from arena.judging.prompts import extracted_text
 from arena.llm.messages import ChatMessage, Endpoint, FilePart, ImagePart, Part, TextPart
 from arena.models import Attachment, LanguageModel, Price, Provider, Sample
 from arena.services import known
@@ -179,26 +180,25 @@ def chat_messages(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Att
     return tuple(result)
 
 
-def with_pdf_text(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment]) -> list[dict[str, Any]]:
+def with_pdf_text(
+    messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment], language: str
+) -> list[dict[str, Any]]:
     """For a judge that takes no files: the text of each PDF in its place, marked as extracted."""
     result = []
     for message in messages:
         content = message["content"]
         if not isinstance(content, str):
-            content = [_as_text(part, files) for part in content]
+            content = [_as_text(part, files, language) for part in content]
         result.append({**message, "content": content})
     return result
 
 
-def _as_text(part: Mapping[str, Any], files: Mapping[str, Attachment]) -> Mapping[str, Any]:
+def _as_text(part: Mapping[str, Any], files: Mapping[str, Attachment], language: str) -> Mapping[str, Any]:
     attachment = files.get(part.get("path", "")) if part.get("type") == "file_ref" else None
     if attachment is None or attachment.content_type != "application/pdf":
         return part
     name = str(part["path"]).rpartition("/")[2]
-    return {
-        "type": "text",
-        "text": f"[Text extracted from {name}; the file itself is not shown]\n{pdf_text(attachment)}",
-    }
+    return {"type": "text", "text": extracted_text(name, pdf_text(attachment), language)}
 
 
 @lru_cache(maxsize=64)

@@ -49,3 +49,13 @@ def price(value: Decimal | None) -> str:
         return "–"
     places = len(format(value.normalize(), "f").partition(".")[2])
     return f"${number_format(value, decimal_pos=max(places, 2), use_l10n=True, force_grouping=True)}"
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """Whole percents, and never 0% of what is something."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.01:
+        return _("under 1%")
+    return _("%(n)s%%") % {"n": number_format(round(share * 100), decimal_pos=0, use_l10n=True, force_grouping=True)}

@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("t/<str:team>/tournaments/", tournaments.tournament_list, name="tournament-list"),
     path("t/<str:team>/tournaments/plan/", plans.tournament_plan, name="tournament-plan"),
     path("t/<str:team>/tournaments/import/", recorded_runs.run_import, name="run-import"),
+    path("t/<str:team>/tournaments/plan/test/", plans.tournament_plan_test, name="tournament-plan-test"),
     path(_ONE, tournaments.tournament_detail, name="tournament-detail"),
     path(f"{_ONE}start/", tournaments.tournament_start, name="tournament-start"),
     path(f"{_ONE}pause/", tournaments.tournament_pause, name="tournament-pause"),

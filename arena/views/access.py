@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotA
 from django_htmx.middleware import HtmxDetails
 
 from arena.models import Membership, Role, Team, User
+from arena.selectors.concealment import is_concealed
 
 P = ParamSpec("P")
 
@@ -32,7 +33,8 @@ TeamView = Callable[Concatenate[TeamRequest, P], HttpResponseBase]
 def team_view(
     role: Role, *, methods: tuple[str, ...] = ("GET", "HEAD", "POST")
 ) -> Callable[[TeamView[P]], Callable[..., HttpResponseBase]]:
-    """Let members of at least `role` in; strangers get 404, lesser members 403, anonymous people the login page.
+    """Let members of at least `role` in; strangers and raters get 404, lesser members 403, anonymous people the
+    login page. What is about a tournament that is kept from the member is 404 too: see `arena.selectors.concealment`.
 
     The URL names the team as `team`; the view gets `request.team` and `request.membership` instead.
     """
@@ -46,8 +48,12 @@ def team_view(
             membership = Membership.objects.select_related("team").filter(team__public_id=team, user=user).first()
             if membership is None:
                 raise Http404("no such team")
+            tournament = kwargs.get("tournament")
+            if isinstance(tournament, str) and is_concealed(membership, tournament):
+                raise Http404("kept from those who vote blind")
             if not membership.at_least(role):
-                raise PermissionDenied
+                # Raters are not to know what there is.
+                raise Http404("not for raters") if membership.role == Role.RATER else PermissionDenied
             request.membership, request.team = membership, membership.team
             if request.method not in methods:
                 return HttpResponseNotAllowed(methods)

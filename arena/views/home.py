@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 
 from arena.forms.people import TeamForm
 from arena.models import Role
+from arena.selectors.concealment import concealed_tournaments
 from arena.selectors.teams import home_of, may_create_team, memberships_of
 from arena.services.teams import create_team
 from arena.views.access import TeamRequest, team_view
@@ -56,5 +57,7 @@ def team_home(request: TeamRequest) -> HttpResponse:
         request.session[LAST_TEAM] = request.team.public_id
     # Raters stay blind: what takes part, and how it stands, is not for them.
     sees_results = request.membership.at_least(Role.MEMBER)
-    context = {"nav_section": "home", "home": home_of(request.team) if sees_results else None}
+    home = home_of(request.team) if sees_results else None
+    concealed = concealed_tournaments(request.membership) if home is not None else set()
+    context = {"nav_section": "home", "home": home, "concealed": concealed}
     return render(request, "arena/home.html", context)

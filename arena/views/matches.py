@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from arena.forms.matches import MatchFilter
 from arena.models import Candidate, Match, Role, Tournament, Trial, TrialRequest, Verdict
+from arena.rendering.word_diff import WordDiff, word_diff
 from arena.selectors.matches import (
     JuryView,
     categories_played,
@@ -32,6 +33,8 @@ from arena.views.transcripts import transcript_of
 
 PAGE_SIZE = 50
 REASONING_CHARACTERS = 50_000
+# In the address of a match: show the two answers word by word.
+COMPARE = "compare"
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def _query(request: TeamRequest) -> str:
     """The filter of the list, which the pages of its matches keep."""
     query = request.GET.copy()
     query.pop("page", None)
+    query.pop(COMPARE, None)
     return f"?{query.urlencode()}" if query else ""
 
 
@@ -101,6 +105,8 @@ def match_detail(request: TeamRequest, tournament: str, match: str) -> HttpRespo
             team=request.team, messages=this.sample.messages, files=attachments_by_path(this.sample)
         ),
         "answers": _answers(request, this),
+        "has_two_texts": all(_texts(this)),
+        "diff": _diff(request, this),
         "juries": juries,
         "winner": _winner(juries),
     }
@@ -119,9 +125,20 @@ def _winner(juries: list[JuryView]) -> str:
     return current.decision.outcome if current is not None else ""
 
 
+def _texts(match: Match) -> list[str]:
+    """Both answers, or what was received of them before they failed."""
+    trials = (match.first_trial, match.second_trial)
+    return [(trial.answer or trial.partial_answer) if trial is not None else "" for trial in trials]
+
+
+def _diff(request: TeamRequest, match: Match) -> WordDiff | None:
+    texts = _texts(match)
+    return word_diff(*texts) if request.GET.get(COMPARE) and all(texts) else None
+
+
 def _answers(request: TeamRequest, match: Match) -> list[AnswerView]:
     trials = [match.first_trial, match.second_trial]
-    texts = [(trial.answer or trial.partial_answer) if trial is not None else "" for trial in trials]
+    texts = _texts(match)
     shown = [text[:SHOWN_CHARACTERS] for text in texts]
     html = html_of(team=request.team, texts=shown)
     keys = [trial.pk for trial in trials if trial is not None]

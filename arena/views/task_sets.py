@@ -161,21 +161,25 @@ def _chunks(attachment: Attachment) -> Iterator[bytes]:
         yield from file.chunks()
 
 
-@team_view(Role.MEMBER, methods=("GET", "HEAD"))
-def attachment_file(request: TeamRequest, attachment: str) -> HttpResponseBase:
+def file_response(attachment: Attachment, *, name: str, cache: str) -> StreamingHttpResponse:
     """A file of unknown origin: shown by its own type alone, without scripts, forms or our origin."""
-    found = _attachment(request, attachment)
-    suffix = SUFFIXES.get(found.content_type)
+    suffix = SUFFIXES.get(attachment.content_type)
     response = StreamingHttpResponse(
-        _chunks(found), content_type=found.content_type if suffix else "application/octet-stream"
+        _chunks(attachment), content_type=attachment.content_type if suffix else "application/octet-stream"
     )
-    name = f"{found.public_id}.{suffix or 'bin'}"
-    response["Content-Disposition"] = content_disposition_header(suffix is None, name) or "inline"
-    response["Content-Length"] = str(found.size)
+    filename = f"{name}.{suffix or 'bin'}"
+    response["Content-Disposition"] = content_disposition_header(suffix is None, filename) or "inline"
+    response["Content-Length"] = str(attachment.size)
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "sandbox; frame-ancestors 'self'"
-    response["Cache-Control"] = "private, max-age=600"
+    response["Cache-Control"] = cache
     return response
+
+
+@team_view(Role.MEMBER, methods=("GET", "HEAD"))
+def attachment_file(request: TeamRequest, attachment: str) -> HttpResponseBase:
+    found = _attachment(request, attachment)
+    return file_response(found, name=found.public_id, cache="private, max-age=600")
 
 
 @team_view(Role.MEMBER, methods=("GET", "HEAD"))

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from arena.forms.tournaments import BudgetForm
 from arena.models import Role, Tournament
+from arena.selectors.concealment import concealed_tournaments
 from arena.selectors.plan import plan_of
 from arena.selectors.specs import spec_of
 from arena.selectors.tournaments import live_of, tournaments_of
@@ -56,7 +57,12 @@ def _back(request: TeamRequest, tournament: Tournament) -> HttpResponse:
 @team_view(Role.MEMBER, methods=("GET", "HEAD"))
 def tournament_list(request: TeamRequest) -> HttpResponse:
     page = Paginator(tournaments_of(request.team), PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"nav_section": "tournaments", "page_obj": page, "acts": request.membership.at_least(Role.ADMIN)}
+    context = {
+        "nav_section": "tournaments",
+        "page_obj": page,
+        "acts": request.membership.at_least(Role.ADMIN),
+        "concealed": concealed_tournaments(request.membership),
+    }
     return render(request, "arena/tournaments/list.html", context)
 
 

@@ -35,11 +35,16 @@ class Turn:
 
 
 def transcript_of(*, team: Team, messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment]) -> list[Turn]:
-    turns = [_turn(message, files) for message in messages]
+    turns = turns_of(messages, files)
     texts = [block for turn in turns for block in turn.blocks if block.kind == "text"]
     for block, html in zip(texts, html_of(team=team, texts=[block.text for block in texts]), strict=True):
         block.html = html
     return turns
+
+
+def turns_of(messages: Sequence[Mapping[str, Any]], files: Mapping[str, Attachment]) -> list[Turn]:
+    """Without the HTML of their texts, for a page that renders these and others together."""
+    return [_turn(message, files) for message in messages]
 
 
 def _turn(message: Mapping[str, Any], files: Mapping[str, Attachment]) -> Turn:

@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "template_partials",
     "arena",
+    "annotation",
     "ratings",
     "config.apps.ConfigConfig",
 ]
@@ -251,6 +252,8 @@ UPLOAD_DRAFT_HOURS = 24
 # Of a board's written fits the 1st, 13th, 25th ... start from nothing and check the others; 0: only the first.
 FULL_REFIT_EVERY = env.integer("FULL_REFIT_EVERY", 12, minimum=0)
 RATING_RIDGE = env.number("RATING_RIDGE", 0.01)
+# Whether too many votes alone leave an anonymous session out; otherwise that is only said.
+ANOMALY_VOLUME_EXCLUDES = env.flag("ANOMALY_VOLUME_EXCLUDES", default=False)
 
 LOGGING: dict[str, Any] = {
     "version": 1,

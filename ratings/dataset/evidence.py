@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from arena.models import Decision, Match, Sample, TrialRequest
+from annotation.models import Vote
+from arena.models import Decision, Match, Sample, Tournament, TrialRequest
 from ratings.dataset.scope import candidates_of, decisions_of, full_ids, juries_of, newest_of_lineages, tournaments_of
+from ratings.dataset.votes import Screened, VoteRow, screened, vote_rows, votes_of
 from ratings.engine import Comparisons, PairCounts, outcome_codes
 from ratings.models import Leaderboard
 
@@ -32,8 +34,12 @@ class Evidence:
     # Id and full id.
     roster: list[tuple[int, str]]
     triples: list[Triple]
-    # Null where there are too many to read.
+    # Decisions by sample; null where there are too many comparisons to read.
     fine: list[FineRow] | None = None
+    # Votes by sample and rater; null there too. And by pair alone, of the votes among the triples.
+    voted: list[VoteRow] | None = None
+    vote_triples: list[Triple] = field(default_factory=list)
+    screened: Screened | None = None
     # Of the samples in `fine`.
     categories: dict[int, str] = field(default_factory=dict)
     samples: int = 0
@@ -55,12 +61,39 @@ class Evidence:
     def pair_counts(self) -> PairCounts:
         return self.counts_of(self.triples)
 
-    def comparisons(self) -> Comparisons | None:
-        """With the sample of each; None where there are too many to read them apart."""
+    @property
+    def votes(self) -> int:
+        return sum(count for *_, count in self.vote_triples)
+
+    @property
+    def raters(self) -> int:
+        """People behind the votes; nought where they could not be read apart."""
+        return len({row[4] for row in self.voted or ()})
+
+    @property
+    def by_sample(self) -> list[FineRow] | None:
+        """Decisions and votes by sample; None where there are too many to read them apart."""
         if self.fine is None:
             return None
+        return [*self.fine, *((*row[:4], row[5]) for row in self.voted or ())]
+
+    def comparisons(self) -> Comparisons | None:
+        """With the sample of each, and where there are votes with the rater; None where there are too many.
+
+        Each decision stands as a rater of its own: what decisions of one prompt share is its sample's.
+        """
+        if self.fine is None:
+            return None
+        if self.voted is None:
+            return self.comparisons_of(self.fine)
+        decided = [(*row[:4], -1 - number, row[4]) for number, row in enumerate(self.fine)]
+        rows = [*decided, *self.voted]
+        found = self.comparisons_of([(*row[:4], row[5]) for row in rows])
+        return replace(found, rater=np.array([row[4] for row in rows], dtype=np.int64))
+
+    def comparisons_of(self, rows: Sequence[FineRow]) -> Comparisons:
         index = self.index
-        first, second, outcome, sample, count = zip(*self.fine, strict=True) if self.fine else ((),) * 5
+        first, second, outcome, sample, count = zip(*rows, strict=True) if rows else ((),) * 5
         return Comparisons(
             len(index),
             np.array([index[one] for one in first], dtype=np.int64),
@@ -76,44 +109,71 @@ class Evidence:
         return PairCounts.from_rows(len(index), rows)
 
 
-def evidence_of(board: Leaderboard, *, fine_up_to: int = FINE_UP_TO, at_most: int | None = None) -> Evidence:
-    """Everything a fit reads. `at_most` is a bound on the comparisons, where one is known already."""
+def evidence_of(
+    board: Leaderboard, *, fine_up_to: int = FINE_UP_TO, at_most: int | None = None, screen: bool = True
+) -> Evidence:
+    """Everything a fit reads. `at_most` is a bound on the comparisons, where one is known already; `screen` leaves
+    out the sessions that the anomaly screen rejects, where the board does."""
     cutoff = timezone.now()
-    juries = list(juries_of(board).values_list("pk", flat=True))
+    juries = list(juries_of(board).values_list("pk", flat=True)) if board.has_decisions else []
     decisions = decisions_of(board, juries)
-    rows: list[FineRow] | None
-    rows, triples = _rows(decisions, few=_are_few(decisions, fine_up_to, at_most, board))
-    repeats = _repeats(board, decisions) if board.is_wide else []
-    # Read after the decisions, so that none of them names somebody unknown.
+    sessions = screened(board, on=screen and board.anomaly_filter) if board.has_votes else None
+    votes = votes_of(board).exclude(rater__in=sessions.left_out) if sessions is not None else None
+    few = _are_few(decisions, votes, fine_up_to, at_most, board)
+    rows, triples = _rows(decisions, few=few) if board.has_decisions else ([] if few else None, [])
+    voted, vote_triples = _voted(votes, few=few) if votes is not None else (None, [])
+    repeats = _repeats(board, decisions) if board.is_wide and board.has_decisions else []
+    # Read after the decisions and votes, so that none of them names somebody unknown.
     roster, subjects, lineages = _roster(board)
     if board.is_wide:
+        vote_triples = _merged(vote_triples, [], subjects)
+        voted = None if voted is None else _merged_votes(voted, subjects)
         if rows is None:
             triples = _merged(triples, repeats, subjects)
         else:
             rows = _merged_fine(rows, repeats, subjects)
+    # A database gives rows in any order, and a sum of floats hangs on the order in its last digits.
     if rows is not None:
-        # A database gives groups in any order, and a sum of floats hangs on the order in its last digits.
         rows = sorted(rows)
         triples = _folded(rows)
-    categories = dict(_categories(board)) if rows is not None else {}
-    return Evidence(
+    if voted is not None:
+        voted = sorted(voted)
+        vote_triples = _folded((*row[:4], row[5]) for row in voted)
+    evidence = Evidence(
         roster,
-        sorted(triples),
+        _together(triples, vote_triples),
         rows,
-        categories,
-        samples=_samples(board, decisions) if rows is None else len({row[3] for row in rows}),
-        tournaments=_decided_tournaments(board) if board.is_wide else 1,
+        voted,
+        sorted(vote_triples),
+        sessions,
         repeated=len(repeats),
         subjects=subjects,
         lineages=lineages,
         cutoff_at=cutoff,
     )
+    by_sample = evidence.by_sample
+    return replace(
+        evidence,
+        categories={} if by_sample is None else dict(_categories(board)),
+        samples=_samples(board, decisions, votes) if by_sample is None else len({row[3] for row in by_sample}),
+        tournaments=_compared_tournaments(board, votes) if board.is_wide else 1,
+    )
 
 
-def _are_few(decisions: QuerySet[Decision], fine_up_to: int, at_most: int | None, board: Leaderboard) -> bool:
-    if at_most is not None and (at_most <= fine_up_to or not board.category):
+def _are_few(
+    decisions: QuerySet[Decision],
+    votes: QuerySet[Vote] | None,
+    fine_up_to: int,
+    at_most: int | None,
+    board: Leaderboard,
+) -> bool:
+    # A bound on votes is of whole campaigns, which may ask about other tournaments too.
+    if at_most is not None and (at_most <= fine_up_to or not (board.category or board.has_votes)):
         return at_most <= fine_up_to
-    return not decisions.order_by()[fine_up_to : fine_up_to + 1].exists()
+    if votes is None:
+        return not decisions.order_by()[fine_up_to : fine_up_to + 1].exists()
+    decided = decisions.order_by()[: fine_up_to + 1].count() if board.has_decisions else 0
+    return decided + votes[: fine_up_to + 1].count() <= fine_up_to
 
 
 def _rows(decisions: QuerySet[Decision], *, few: bool) -> tuple[list[FineRow] | None, list[Triple]]:
@@ -126,7 +186,19 @@ def _rows(decisions: QuerySet[Decision], *, few: bool) -> tuple[list[FineRow] | 
     return None, [(first, second, outcome, count) for first, second, outcome, count in grouped]
 
 
-def _samples(board: Leaderboard, decisions: QuerySet[Decision]) -> int:
+def _voted(votes: QuerySet[Vote], *, few: bool) -> tuple[list[VoteRow] | None, list[Triple]]:
+    if few:
+        return list(vote_rows(votes)), []
+    grouped = votes.values_list("match__first", "match__second", "outcome").annotate(count=Count("pk"))
+    return None, [(first, second, outcome, count) for first, second, outcome, count in grouped]
+
+
+def _samples(board: Leaderboard, decisions: QuerySet[Decision], votes: QuerySet[Vote] | None) -> int:
+    if votes is not None:
+        found = set(votes.values_list("match__sample", flat=True).distinct())
+        if board.has_decisions:
+            found |= set(decisions.order_by().values_list("match__sample", flat=True).distinct())
+        return len(found)
     if board.jury is not None and not board.jury.primary:
         return decisions.order_by().values("match__sample").distinct().count()
     # A first jury decides every match that is decided, so one such match of a sample tells. Looked up by sample: a
@@ -139,11 +211,20 @@ def _samples(board: Leaderboard, decisions: QuerySet[Decision]) -> int:
     return samples.count()
 
 
-def _decided_tournaments(board: Leaderboard) -> int:
+def _compared_tournaments(board: Leaderboard, votes: QuerySet[Vote] | None) -> int:
+    if votes is None:
+        return _decided_tournaments(board).count()
+    voted = Q(pk__in=votes.values("match__tournament"))
+    if board.has_decisions:
+        voted |= Q(pk__in=_decided_tournaments(board).values("pk"))
+    return tournaments_of(board).filter(voted).count()
+
+
+def _decided_tournaments(board: Leaderboard) -> QuerySet[Tournament]:
     matches = Match.objects.decided().filter(tournament=OuterRef("pk"))
     if board.category:
         matches = matches.filter(sample__category=board.category)
-    return tournaments_of(board).filter(Exists(matches)).count()
+    return tournaments_of(board).filter(Exists(matches))
 
 
 def _categories(board: Leaderboard) -> Iterable[tuple[int, str]]:
@@ -219,7 +300,22 @@ def _merged_fine(rows: list[FineRow], repeats: list[Repeat], subjects: dict[int,
     return [(*key, count) for key, count in counts.items() if count and key[0] != key[1]]
 
 
-def _folded(rows: list[FineRow]) -> list[Triple]:
+def _merged_votes(rows: list[VoteRow], subjects: dict[int, int]) -> list[VoteRow]:
+    counts: Counter[tuple[int, int, str, int, int]] = Counter()
+    for first, second, outcome, sample, rater, count in rows:
+        counts[*_seen(subjects[first], subjects[second], outcome), sample, rater] += count
+    return [(*key, count) for key, count in counts.items() if key[0] != key[1]]
+
+
+def _together(*parts: list[Triple]) -> list[Triple]:
+    """A decision and a vote weigh the same."""
+    counts: Counter[tuple[int, int, str]] = Counter()
+    for first, second, outcome, count in (row for part in parts for row in part):
+        counts[first, second, outcome] += count
+    return sorted((*key, count) for key, count in counts.items())
+
+
+def _folded(rows: Iterable[FineRow]) -> list[Triple]:
     counts: Counter[tuple[int, int, str]] = Counter()
     for first, second, outcome, _, count in rows:
         counts[first, second, outcome] += count

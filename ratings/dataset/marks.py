@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
+from annotation.models import Campaign, Rater, Vote
 from arena.models import Candidate, Decision, Jury, Match, Step, Tournament
 from ratings.models import Leaderboard
 
@@ -35,6 +36,12 @@ class Marks:
     candidates: int = 0
     matches: dict[str, int] = field(default_factory=dict)
     forced_ties: int = 0
+    # Of whole campaigns, which may ask about matches of other tournaments too: votes with a place, the newest row,
+    # what admins said of sessions, and the campaigns by status.
+    votes: int = 0
+    newest_vote: int = 0
+    screenings: dict[str, int] = field(default_factory=dict)
+    campaigns: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -44,16 +51,16 @@ class Marks:
         return cls(**data)
 
     def __add__(self, other: Marks) -> Marks:
-        matches = {
-            status: self.matches.get(status, 0) + other.matches.get(status, 0)
-            for status in sorted({*self.matches, *other.matches})
-        }
         return Marks(
             self.decisions + other.decisions,
             max(self.newest_decision, other.newest_decision),
             self.candidates + other.candidates,
-            matches,
+            _sums(self.matches, other.matches),
             self.forced_ties + other.forced_ties,
+            self.votes + other.votes,
+            max(self.newest_vote, other.newest_vote),
+            _sums(self.screenings, other.screenings),
+            _sums(self.campaigns, other.campaigns),
         )
 
     def matches_of(self, *statuses: str) -> int:
@@ -75,6 +82,14 @@ class Marks:
     @property
     def open(self) -> int:
         return self.matches_of(Match.Status.WAITING, Match.Status.JUDGING)
+
+    @property
+    def open_campaigns(self) -> int:
+        return self.campaigns.get(Campaign.Status.OPEN, 0)
+
+
+def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def marks_of(juries: Collection[Jury]) -> dict[int, Marks]:
@@ -125,24 +140,57 @@ def juries_to_look_at(now: dt.datetime) -> QuerySet[Jury]:
 
 
 def marks_of_boards(boards: Collection[Leaderboard]) -> dict[int, Marks]:
-    """Marks of boards over several tournaments, by board id, in five queries whatever their number."""
+    """Marks of boards, by board id, in queries whose number does not grow with the boards."""
+    teams = {board.team_id for board in boards}
     juries = list(
-        Jury.objects.filter(primary=True, tournament__team__in={board.team_id for board in boards})
-        .exclude(tournament__status=Tournament.Status.DRAFT)
-        .select_related("tournament__task_set")
+        Jury.objects.filter(
+            Q(primary=True, tournament__team__in=teams) & ~Q(tournament__status=Tournament.Status.DRAFT)
+            | Q(pk__in=[board.jury_id for board in boards if board.jury_id is not None])
+        ).select_related("tournament__task_set")
     )
     marks = marks_of(juries)
+    asked = {board.team_id for board in boards if board.has_votes}
+    campaigns = _campaign_marks(asked) if asked else {}
     found = {}
     for board in boards:
-        found[board.pk] = sum(
-            (
-                marks[jury.pk]
-                for jury in juries
-                if jury.tournament.team_id == board.team_id
-                and (
-                    board.scope == Leaderboard.Scope.TEAM or jury.tournament.task_set.lineage == board.task_set_lineage
-                )
-            ),
-            Marks(),
-        )
+        read = [jury for jury in juries if _reads(board, jury)]
+        total = sum((marks[jury.pk] for jury in read), Marks())
+        if not board.has_decisions:
+            total = Marks(candidates=total.candidates)
+        if board.has_votes:
+            over = {jury.tournament_id for jury in read}
+            total = sum((one for tournaments, one in campaigns.values() if tournaments & over), total)
+        found[board.pk] = total
+    return found
+
+
+def _reads(board: Leaderboard, jury: Jury) -> bool:
+    if board.jury_id is not None:
+        return jury.pk == board.jury_id
+    if not jury.primary or jury.tournament.team_id != board.team_id:
+        return False
+    return board.scope == Leaderboard.Scope.TEAM or jury.tournament.task_set.lineage == board.task_set_lineage
+
+
+def _campaign_marks(teams: Collection[int]) -> dict[int, tuple[set[int], Marks]]:
+    """By campaign: the tournaments it asks about, and its marks."""
+    campaigns = Campaign.objects.filter(team__in=teams).exclude(status=Campaign.Status.DRAFT)
+    over: dict[int, set[int]] = defaultdict(set)
+    status = {}
+    for key, state, tournament in campaigns.values_list("pk", "status", "tournaments"):
+        status[key] = state
+        if tournament is not None:
+            over[key].add(tournament)
+    rows = Vote.objects.filter(campaign__in=status).order_by().values_list("campaign")
+    placed = Q(is_current=True, standing=Vote.Standing.COUNTED)
+    votes = {key: counts for key, *counts in rows.annotate(n=Count("pk", filter=placed), newest=Max("pk"))}
+    raters = Rater.objects.filter(campaign__in=status).exclude(screening="").order_by()
+    screenings: dict[int, dict[str, int]] = defaultdict(dict)
+    for key, screening, count in raters.values_list("campaign", "screening").annotate(n=Count("pk")):
+        screenings[key][screening] = count
+    found = {}
+    for key, state in status.items():
+        count, newest = votes.get(key, (0, 0))
+        marks = Marks(votes=count, newest_vote=newest, screenings=screenings[key], campaigns={state: 1})
+        found[key] = (over[key], marks)
     return found

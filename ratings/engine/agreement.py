@@ -257,7 +257,7 @@ class RankAgreement:
     verdict: Verdict | None
 
 
-def agreement(votes: Votes, *, resamples: int = RESAMPLES, seed: int = 0) -> Agreement:
+def agreement(votes: Votes, *, resamples: int = RESAMPLES, seed: int = 0, pairs: bool = True) -> Agreement:
     """All statistics of agreement of one coding.
 
     Parameters
@@ -266,6 +266,8 @@ def agreement(votes: Votes, *, resamples: int = RESAMPLES, seed: int = 0) -> Agr
     resamples : int
         Bootstrap resamples over samples; 0 for no intervals.
     seed : int
+    pairs : bool
+        False leaves out Cohen's kappa of each pair of raters: among a hundred there are 4,950.
 
     Returns
     -------
@@ -300,7 +302,7 @@ def agreement(votes: Votes, *, resamples: int = RESAMPLES, seed: int = 0) -> Agr
         ac1=estimate(_UnitSums.ac1, two, "no_shared_units", label=True),
         cohen={
             (votes.raters[one], votes.raters[other]): _cohen(votes, votes.codes[:, one], votes.codes[:, other], weights)
-            for one, other in itertools.combinations(range(votes.codes.shape[1]), 2)
+            for one, other in itertools.combinations(range(votes.codes.shape[1]) if pairs else (), 2)
         },
     )
 
@@ -311,6 +313,7 @@ def by_coding(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    pairs: bool = True,
 ) -> dict[Coding, Agreement]:
     """`agreement` in each of the three codings.
 
@@ -318,7 +321,8 @@ def by_coding(
     ----------
     rows, samples
         As in `Votes.from_rows`.
-    resamples, seed : int
+    resamples, seed, pairs
+        As in `agreement`.
 
     Raises
     ------
@@ -327,7 +331,7 @@ def by_coding(
     """
     listed = list(rows)
     return {
-        coding: agreement(Votes.from_rows(listed, coding, samples), resamples=resamples, seed=seed)
+        coding: agreement(Votes.from_rows(listed, coding, samples), resamples=resamples, seed=seed, pairs=pairs)
         for coding in CATEGORIES
     }
 

@@ -18,7 +18,7 @@ from arena.services.tournaments import TournamentSpec
 TEAM_NAME = "Demo team"
 OWNER_EMAIL = "demo@tiltyard.invalid"
 STARTER = "demo"
-MATCHES = 80
+MATCHES = 200
 STEP_SIZE = 20
 
 

@@ -20,12 +20,12 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     )
     yield (
         f"  {plan.trials_to_generate} answers to generate, {plan.trials_cached} there already; "
-        f"{plan.judge_calls} judge calls"
+        f"{plan.judge_calls} judge calls" + (f"; {plan.void} matches are void" if plan.void else "")
     )
     yield from _table(plan)
     worst = _dollars(plan.worst_usd) if plan.is_bounded else "not known"
     least = "at least " if plan.unpriced and plan.expected_usd is not None else ""
-    yield f"  expected {least}{_dollars(plan.expected_usd)}, worst case {worst}, budget {_budget(spec.budget_usd)}"
+    yield f"  expected {least}{_dollars(plan.expected_usd)}, worst case {worst}, budget {_budget(plan)}"
     for warning in plan.warnings:
         yield f"  {'note' if warning.kind == 'note' else 'WARNING'}: {warning.sentence}"
 
@@ -65,8 +65,13 @@ def _dollars(value: Decimal | None) -> str:
     return "not known" if value is None else f"${value:.4f}"
 
 
-def _budget(value: Decimal | None) -> str:
-    return "none" if value is None else f"${value}"
+def _budget(plan: Plan) -> str:
+    budget, expected, worst = plan.spec.budget_usd, plan.expected_share, plan.worst_share
+    if budget is None:
+        return "none"
+    if expected is None or worst is None:
+        return f"${budget}"
+    return f"${budget} ({expected:.0%} of it expected, {worst:.0%} in the worst case)"
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -74,8 +79,10 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "samples": plan.samples,
         "matches": plan.matches,
         "possible_matches": plan.possible,
+        "void_matches": plan.void,
         "answers_to_generate": plan.trials_to_generate,
         "answers_cached": plan.trials_cached,
+        "answers_failed_for_good": plan.trials_lasting,
         "judge_calls": plan.judge_calls,
         "expected_usd": None if plan.expected_usd is None else str(plan.expected_usd),
         "worst_case_usd": str(plan.worst_usd) if plan.is_bounded else None,
@@ -90,6 +97,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
                 "input_per_million_usd": str(row.price.input_per_million) if row.price else None,
                 "output_per_million_usd": str(row.price.output_per_million) if row.price else None,
                 "price_source": row.price.source if row.price else None,
+                "calls_seen": row.seen.calls if row.seen else 0,
                 "expected_usd": None if row.expected_usd is None else str(row.expected_usd),
                 "worst_case_usd": None if row.worst_usd is None else str(row.worst_usd),
             }

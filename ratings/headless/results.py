@@ -15,6 +15,7 @@ from django.utils.text import slugify
 from arena.manifest import manifest_of
 from arena.models import Jury, Match, Tournament
 from ratings.models import Leaderboard, RatingRun
+from ratings.reports import report_html
 from ratings.selectors import Row, board_of, ratings_of
 from ratings.services import leaderboard_for, refit
 
@@ -30,28 +31,45 @@ class Files:
     matches: Path
     manifest: Path
     board: Path
+    report: Path
 
     @classmethod
     def of(cls, folder: Path, tournament: Tournament) -> Files:
         name = slugify(tournament.name, allow_unicode=True)[:60] or "tournament"
         stem = f"{name}-{tournament.public_id}"
-        return cls(folder / f"{stem}.jsonl", folder / f"{stem}.run.json", folder / f"{stem}.board.json")
+        return cls(
+            folder / f"{stem}.jsonl",
+            folder / f"{stem}.run.json",
+            folder / f"{stem}.board.json",
+            folder / f"{stem}.report.html",
+        )
 
     def write_summaries(self, tournament: Tournament) -> dict[str, Any]:
-        """The manifest and the board as they are now; returns the board."""
+        """The manifest, the board and the report as they are now; returns the board."""
         _write(self.manifest, manifest_of(tournament))
         board = board_of_tournament(tournament)
         _write(self.board, board)
+        jury = Jury.objects.get(tournament=tournament, primary=True)
+        refitted(tournament, jury)
+        write_text(self.report, report_html(tournament))
         return board
 
 
 def _write(path: Path, value: Any) -> None:
+    write_text(path, f"{json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)}\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
     aside = path.with_name(f"{path.name}.part")
-    aside.write_text(f"{text}\n", encoding="utf-8")
+    aside.write_text(text, encoding="utf-8")
     aside.replace(path)
+
+
+def refitted(tournament: Tournament, jury: Jury) -> None:
+    """The board that a report reads, fitted on all that is decided."""
+    _refitted(leaderboard_for(tournament, jury, ties=Leaderboard.Ties.HALF_WIN))
 
 
 def board_of_tournament(tournament: Tournament) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
-from arena.manifest import versions
 from arena.models import Tournament
 from arena.selectors.plan import Plan, plan_of
 from arena.services import tournaments
@@ -45,6 +45,8 @@ def planned(path: Path, *, team: str, budget_usd: Decimal | None) -> tuple[Tourn
         raise ConfigError([f"{path} cannot be read: {error.strerror}."]) from error
     config = parse_config(content, path.name)
     spec = enter(config, folder=path.resolve().parent, team=team_for(team), budget_usd=budget_usd)
+    # What a file that is held against the run later has to be.
+    spec.settings["headless"]["configuration_sha256"] = hashlib.sha256(content).hexdigest()
     plan = plan_of(spec)
     if plan.problems:
         raise ConfigError([f"{path.name}: {problem}" for problem in plan.problems])
@@ -52,7 +54,6 @@ def planned(path: Path, *, team: str, budget_usd: Decimal | None) -> tuple[Tourn
 
 
 def begin(spec: TournamentSpec) -> Tournament:
-    spec.settings["versions"] = versions()
     try:
         return tournaments.create_tournament(spec=spec, actor=None)
     except TournamentError as error:

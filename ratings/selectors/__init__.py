@@ -21,6 +21,7 @@ from ratings.selectors.parts import (
     offers_of,
     slices_of,
 )
+from ratings.selectors.people import Veil, source_choices, veil_of
 from ratings.selectors.progress import Course, Progress, Standing, progress_of
 from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict
@@ -41,6 +42,7 @@ __all__ = [
     "Slice",
     "Standing",
     "Table",
+    "Veil",
     "Verdict",
     "board_of",
     "comparisons_of",
@@ -57,7 +59,9 @@ __all__ = [
     "reported_board",
     "runs_of",
     "slices_of",
+    "source_choices",
     "title_of",
     "tournament_boards_of",
+    "veil_of",
     "wide_boards_of",
 ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from django.db.models import QuerySet
 
 from arena.models import Candidate, Jury, Tally, Tournament
-from ratings.dataset import Marks, decisions_of, juries_of, marks_of
+from ratings.dataset import Marks, decisions_of, juries_of, marks_of, votes_of
 from ratings.models import Leaderboard, RatingRun
 from ratings.selectors.findings import findings_of
+from ratings.selectors.people import Session, SourceLine, busiest_text, sessions_of, source_lines
 from ratings.selectors.rows import Row, Table
 from ratings.selectors.verdict import Verdict, verdict_of
 
@@ -40,20 +41,34 @@ class BoardView:
         return findings_of(self.run, self.rows) if self.run else []
 
     @property
+    def sources(self) -> list[SourceLine]:
+        """On a mixed board each source by itself."""
+        return source_lines(self.rows, self.run) if self.run else []
+
+    @property
+    def sessions(self) -> list[Session]:
+        return sessions_of(self.run) if self.run else []
+
+    @property
+    def busiest(self) -> str:
+        return busiest_text(self.run, self.rows) if self.run else ""
+
+    @property
     def rows(self) -> list[Row]:
         return [*(row for table in self.tables for row in table.rows), *self.isolated]
 
     @property
     def since(self) -> int:
         """Matches decided after the fit, as far as a refit has looked."""
-        if self.run is None or self.leaderboard.category:
+        if self.run is None or self.leaderboard.category or self.leaderboard.has_votes:
             return 0
         return max(0, self.marks.decided - self.run.comparisons - self.run.repeated)
 
 
 def existing_board(tournament: Tournament, jury: Jury, ties: str | None) -> Leaderboard:
     """The stored board, or one in memory alone where no refit has made it yet: reading makes nothing."""
-    boards = Leaderboard.objects.filter(jury=jury, ridge=None, errors=Leaderboard.Errors.AUTO, category="")
+    plain = {"source": Leaderboard.Source.JURY, "ridge": None, "errors": Leaderboard.Errors.AUTO, "category": ""}
+    boards = Leaderboard.objects.filter(jury=jury, **plain)
     board = boards.filter(**({"preferred": True} if ties is None else {"ties": ties})).first()
     if board is None:
         chosen_ties = ties or Leaderboard.Ties.HALF_WIN
@@ -115,7 +130,7 @@ def _view(leaderboard: Leaderboard, run: RatingRun | None, marks: Marks, *, newe
 
 
 def _counts(leaderboard: Leaderboard) -> list[Tally]:
-    if leaderboard.is_wide:
+    if leaderboard.is_wide or leaderboard.has_votes:
         return []
     tallies = Tally.objects.filter(jury=leaderboard.jury_id).select_related("candidate").order_by("candidate__position")
     return sorted(tallies, key=lambda tally: -tally.win_rate)
@@ -150,5 +165,9 @@ def _tables(rows: list[Row]) -> tuple[list[Table], list[Row]]:
 
 
 def _something_decided(leaderboard: Leaderboard) -> bool:
+    if leaderboard.has_votes and votes_of(leaderboard).exists():
+        return True
+    if not leaderboard.has_decisions:
+        return False
     juries = list(juries_of(leaderboard).values_list("pk", flat=True))
     return decisions_of(leaderboard, juries).exists()

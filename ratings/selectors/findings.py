@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from ratings.models import RatingRun
 from ratings.selectors import wording
@@ -18,7 +18,7 @@ def findings_of(run: RatingRun, rows: Sequence[Row]) -> list[str]:
     if run.length is not None:
         found += [*_length(run.length, rows)]
     if run.style is not None:
-        found += [*_style(run.style)]
+        found += [*_style(run.style, people=run.screening is not None)]
     return found
 
 
@@ -27,9 +27,10 @@ def longer_wins(run: RatingRun) -> str:
     length = run.length or {}
     if not length.get("decided") or (length.get("share_lower") or 0.0) <= 0.5:
         return ""
-    return gettext("The longer answer won {n} of {all} rounds: judges may like length for its own sake.").format(
-        n=wording.number(length["longer_won"]), all=wording.number(length["decided"])
-    )
+    text = gettext("The longer answer won {n} of {all} rounds: judges may like length for its own sake.")
+    if run.screening is not None:
+        text = gettext("The longer answer won {n} of {all} rounds: length may be liked for its own sake.")
+    return text.format(n=wording.number(length["longer_won"]), all=wording.number(length["decided"]))
 
 
 def _length(length: dict[str, Any], rows: Sequence[Row]) -> Iterable[str]:
@@ -85,13 +86,13 @@ def _reason(status: str) -> str:
     }[status]
 
 
-def _style(style: dict[str, Any]) -> Iterable[str]:
+def _style(style: dict[str, Any], *, people: bool) -> Iterable[str]:
     unclear = []
     for finding in style["findings"]:
         if finding["direction"] == "unclear":
             unclear.append(_name(finding["feature"]))
         else:
-            yield _preference(finding)
+            yield _preference(finding, people=people)
     if unclear:
         yield gettext("No clear preference shows for {features}.").format(features=wording.names(unclear))
 
@@ -104,32 +105,50 @@ def _name(feature: str) -> str:
     }.get(feature, feature)
 
 
-def _preference(finding: dict[str, Any]) -> str:
+# By feature, whether people are among those who judged, and whether more of it is preferred.
+_PREFERENCES = {
+    ("position", False, True): gettext_lazy("Judges prefer the answer in seat A by {points} ({low} to {high})."),
+    ("position", False, False): gettext_lazy("Judges prefer the answer in seat B by {points} ({low} to {high})."),
+    ("position", True, True): gettext_lazy(
+        "The answer shown first, on the left, is preferred by {points} ({low} to {high})."
+    ),
+    ("position", True, False): gettext_lazy(
+        "The answer shown second, on the right, is preferred by {points} ({low} to {high})."
+    ),
+    ("verbosity", False, True): gettext_lazy(
+        "Judges prefer more tokens: {step} more are worth {points} ({low} to {high})."
+    ),
+    ("verbosity", False, False): gettext_lazy(
+        "Judges prefer fewer tokens: {step} fewer are worth {points} ({low} to {high})."
+    ),
+    ("verbosity", True, True): gettext_lazy(
+        "More tokens are preferred: {step} more are worth {points} ({low} to {high})."
+    ),
+    ("verbosity", True, False): gettext_lazy(
+        "Fewer tokens are preferred: {step} fewer are worth {points} ({low} to {high})."
+    ),
+    ("formatting", False, True): gettext_lazy(
+        "Judges prefer more formatting: one standard deviation is worth {points} ({low} to {high})."
+    ),
+    ("formatting", False, False): gettext_lazy(
+        "Judges prefer less formatting: one standard deviation is worth {points} ({low} to {high})."
+    ),
+    ("formatting", True, True): gettext_lazy(
+        "More formatting is preferred: one standard deviation is worth {points} ({low} to {high})."
+    ),
+    ("formatting", True, False): gettext_lazy(
+        "Less formatting is preferred: one standard deviation is worth {points} ({low} to {high})."
+    ),
+}
+
+
+def _preference(finding: dict[str, Any], *, people: bool) -> str:
     points = round(abs(finding["points"]))
     low, high = sorted((abs(finding["lower"]), abs(finding["upper"])))
-    values = {
-        "points": ngettext("{n} rating point", "{n} rating points", points).format(n=wording.number(points)),
-        "low": wording.number(low),
-        "high": wording.number(high),
-        "step": wording.number(finding["step"], 2 if finding["step"] < 10 else 0),
-    }
-    more = finding["direction"] == "higher"
-    if finding["feature"] == "position":
-        text = (
-            gettext("Judges prefer the answer in seat A by {points} ({low} to {high}).")
-            if more
-            else gettext("Judges prefer the answer in seat B by {points} ({low} to {high}).")
-        )
-    elif finding["feature"] == "verbosity":
-        text = (
-            gettext("Judges prefer more tokens: {step} more are worth {points} ({low} to {high}).")
-            if more
-            else gettext("Judges prefer fewer tokens: {step} fewer are worth {points} ({low} to {high}).")
-        )
-    else:
-        text = (
-            gettext("Judges prefer more formatting: one standard deviation is worth {points} ({low} to {high}).")
-            if more
-            else gettext("Judges prefer less formatting: one standard deviation is worth {points} ({low} to {high}).")
-        )
-    return text.format(**values)
+    text = str(_PREFERENCES[finding["feature"], people, finding["direction"] == "higher"])
+    return text.format(
+        points=ngettext("{n} rating point", "{n} rating points", points).format(n=wording.number(points)),
+        low=wording.number(low),
+        high=wording.number(high),
+        step=wording.number(finding["step"], 2 if finding["step"] < 10 else 0),
+    )

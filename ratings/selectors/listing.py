@@ -30,6 +30,10 @@ def name_of_task_set(team_id: int, lineage: str) -> str:
 
 def method_text(board: Leaderboard) -> str:
     parts = [str(board.get_ties_display())]
+    if board.has_votes:
+        parts.insert(0, str(board.get_source_display()))
+        parts += [] if board.anomaly_filter else [gettext("no session screened out")]
+        parts += [gettext("both bad left out")] if board.drop_both_bad else []
     if board.ridge is not None:
         parts.append(gettext("ridge {ridge}").format(ridge=wording.plain(board.ridge)))
     if board.errors != Leaderboard.Errors.AUTO:
@@ -44,6 +48,14 @@ class Listed:
     # Null: it comes to exist when somebody opens it.
     board: Leaderboard | None
     task_set_lineage: str = ""
+
+    @property
+    def scope(self) -> Leaderboard:
+        """The board, or one in memory that reaches as far."""
+        if self.board is not None:
+            return self.board
+        wide = Leaderboard.Scope.TASK_SET if self.task_set_lineage else Leaderboard.Scope.TEAM
+        return Leaderboard(scope=wide, task_set_lineage=self.task_set_lineage)
 
 
 def _with_newest_run(boards: QuerySet[Leaderboard]) -> QuerySet[Leaderboard]:
@@ -86,6 +98,7 @@ def wide_boards_of(team: Team) -> list[Listed]:
 
 def _usual(board: Leaderboard) -> bool:
     usual = board.ties == Leaderboard.Ties.RAO_KUPPER and board.ridge is None
+    usual = usual and not board.has_votes
     return usual and board.errors == Leaderboard.Errors.AUTO
 
 

@@ -18,6 +18,7 @@ from ratings.engine import from_display, win_share
 from ratings.models import Leaderboard, RatingRun
 from ratings.selectors import wording
 from ratings.selectors.findings import longer_wins
+from ratings.selectors.people import caveats_of_people
 from ratings.selectors.rows import Row, family_of
 
 # Under these a verdict may well turn with other prompts.
@@ -86,7 +87,13 @@ def gap_between(run: RatingRun, leader: Row, second: Row) -> Gap | None:
 
 
 def _nothing_yet(board: Leaderboard, *, newest_converged: bool, waiting: bool) -> SafeString:
-    if not newest_converged:
+    if board.source == Leaderboard.Source.HUMAN and newest_converged:
+        text = (
+            gettext("The first votes are in. Their ratings follow within a minute.")
+            if waiting
+            else gettext("No vote counts yet in the campaigns that this board reads.")
+        )
+    elif not newest_converged:
         text = gettext("The fit of this board did not converge, so no ratings are shown.")
     elif waiting:
         text = gettext("The first matches are decided. Their ratings follow within a minute.")
@@ -167,10 +174,21 @@ def _basis(run: RatingRun) -> SafeString:
         text = gettext("All this rests on {matches} of {tournaments} over {samples}.")
     return format_html(
         text,
-        matches=wording.matches(run.comparisons),
+        matches=_compared(run),
         samples=wording.samples(run.samples),
         tournaments=wording.tournaments(run.tournaments),
     )
+
+
+def _compared(run: RatingRun) -> str:
+    if run.screening is None:
+        return wording.matches(run.comparisons)
+    votes = wording.votes(run.votes)
+    if run.raters:
+        votes = gettext("{votes} of {people}").format(votes=votes, people=wording.people(run.raters))
+    if run.sources is None:
+        return votes
+    return wording.names([wording.matches(run.comparisons - run.votes), votes])
 
 
 def _caveats(
@@ -193,6 +211,7 @@ def _caveats(
     yield from _families(board, tables, leader)
     if longer := longer_wins(run):
         yield longer
+    yield from caveats_of_people(run, open_campaigns=marks.open_campaigns)
     yield from _without_result(marks)
     if run.samples < FEW_SAMPLES:
         yield gettext("{samples} are few: with other prompts the order may turn.").format(
@@ -224,7 +243,9 @@ def _families(board: Leaderboard, tables: list[list[Row]], leader: Row) -> Itera
             by_family.setdefault(row.family, []).append(row.label)
     related: dict[tuple[str, ...], list[str]] = {}
     selves = []
-    seats = Judge.objects.filter(jury__in=juries_of(board), replacement=False).order_by("pk")
+    seats = Judge.objects.filter(jury__in=juries_of(board) if board.has_decisions else [], replacement=False).order_by(
+        "pk"
+    )
     for judge in {judge.full_id: judge for judge in seats}.values():
         kin = tuple(by_family.get(family_of(judge.snapshot), []))
         if kin:

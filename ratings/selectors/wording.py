@@ -110,6 +110,21 @@ def matches(count: int) -> str:
     return ngettext("{n} decided match", "{n} decided matches", count).format(n=number(count))
 
 
+def votes(count: int) -> str:
+    return ngettext("{n} vote", "{n} votes", count).format(n=number(count))
+
+
+def people(count: int) -> str:
+    return ngettext("{n} person", "{n} people", count).format(n=number(count))
+
+
+def p_value(value: float | None) -> str:
+    """Four digits, and never a nought that is none."""
+    if value is None:
+        return gettext("not tested")
+    return "< 0.0001" if value < 0.0001 else number(value, 4)
+
+
 def samples(count: int) -> str:
     return ngettext("{n} sample", "{n} samples", count).format(n=number(count))
 

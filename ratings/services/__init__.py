@@ -9,6 +9,8 @@ from ratings.services.boards import (
     is_plain,
     leaderboard_for,
     prefer_ties,
+    screen_session,
+    usual_ties,
     want_refit,
     wide_board,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "prefer_ties",
     "refit",
     "refit_due_boards",
+    "screen_session",
+    "usual_ties",
     "want_refit",
     "wide_board",
 ]

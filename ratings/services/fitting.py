@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,8 +24,10 @@ from ratings.engine import (
     rate,
     to_display,
 )
+from ratings.engine.intervals import Errors as EngineErrors
 from ratings.engine.slices import slice_counts, slices
 from ratings.models import Leaderboard, Rating, RatingRun, StyleCoefficient
+from ratings.services import people
 from ratings.services.places import Places, known, places_of, quantile_of
 from ratings.services.style_pass import style_pass
 
@@ -35,6 +37,11 @@ COVARIANCE_UP_TO = 60
 RESAMPLED_UP_TO = 200_000
 CANDIDATES_RESAMPLED_UP_TO = 120
 # Part of the evidence: a change of the method is a reason to fit again.
+ENGINE_ERRORS: dict[str, EngineErrors] = {
+    Errors.SAMPLE: "cluster",
+    Errors.FISHER: "fisher",
+    Errors.TWO_WAY: "two_way",
+}
 METHOD = {"confidence": 0.95, "anchor": "mean", "version": 2}
 
 
@@ -55,8 +62,8 @@ class Fitted:
     coefficients: list[StyleCoefficient] = field(default_factory=list)
 
 
-def method_of(board: Leaderboard) -> dict[str, Any]:
-    return {
+def method_of(board: Leaderboard, evidence: dataset.Evidence) -> dict[str, Any]:
+    method = {
         **METHOD,
         "ties": board.ties,
         "ridge": board.ridge,
@@ -65,6 +72,13 @@ def method_of(board: Leaderboard) -> dict[str, Any]:
         "category": board.category,
         "source": board.source,
     }
+    if evidence.screened is not None:
+        method |= {
+            "anomaly_filter": evidence.screened.on,
+            "volume_excludes": settings.ANOMALY_VOLUME_EXCLUDES,
+            "drop_both_bad": board.drop_both_bad,
+        }
+    return method
 
 
 def _seed_of(board: Leaderboard) -> int:
@@ -77,11 +91,12 @@ def fitted(
     counts = evidence.pair_counts()
     ties = cast("TieModel", board.ties)
     begin = time.perf_counter()
-    by_default = board.ridge is None and not board.is_wide and default_ridge_for(counts, ties) > 0
+    # Wider boards gather whatever was played, and people's votes are few at first: a weak prior stands by always.
+    always = board.is_wide or board.has_votes
+    by_default = board.ridge is None and not always and default_ridge_for(counts, ties) > 0
     ridge = board.ridge
     if ridge is None:
-        # Wider boards gather whatever was played, so a weak prior stands by always.
-        ridge = settings.RATING_RIDGE if by_default or board.is_wide else 0.0
+        ridge = settings.RATING_RIDGE if by_default or always else 0.0
     warm = None if start.vector is None else _vector(start.vector)
     data, resamples, errors = _method_for(board, evidence, counts)
     result = rate(
@@ -89,7 +104,7 @@ def fitted(
         ties=ties,
         ridge=ridge,
         start=None if start.full else warm,
-        errors="cluster" if errors == Errors.SAMPLE else "fisher",
+        errors=ENGINE_ERRORS[errors],
         resamples=resamples,
         seed=_seed_of(board),
     )
@@ -135,6 +150,8 @@ def fitted(
     run.ahead = _ahead(result, places.components, evidence.subject_ids)
     run.separation = _separation(result, evidence.subject_ids)
     run.slices = _slices(board, evidence)
+    if evidence.screened is not None:
+        people.describe(run, board, evidence, data, result)
     ratings = _ratings(run, board, evidence, result, places)
     coefficients = _styled(run, board, evidence, ratings) if style and counts.total else []
     return Fitted(run, ratings, coefficients)
@@ -146,6 +163,12 @@ def _method_for(
     """What to fit on, resamples, and whose errors: by sample wherever the samples could be read apart."""
     comparisons = None if board.errors == Errors.FISHER else evidence.comparisons()
     errors = Errors.FISHER if comparisons is None else Errors.SAMPLE
+    if comparisons is not None and comparisons.rater is not None:
+        # With a single rater there is no spread between raters to go by; the board says so.
+        if board.errors == Errors.SAMPLE or evidence.raters < 2:
+            comparisons = replace(comparisons, rater=None)
+        else:
+            errors = Errors.TWO_WAY
     small = counts.total <= RESAMPLED_UP_TO and len(evidence.roster) <= CANDIDATES_RESAMPLED_UP_TO
     return counts if comparisons is None else comparisons, RESAMPLES if small and counts.total else 0, errors
 
@@ -209,12 +232,13 @@ def _separation(board: Board, subject_ids: list[int]) -> dict[str, Any] | None:
 
 def _slices(board: Leaderboard, evidence: dataset.Evidence) -> list[dict[str, Any]] | None:
     """Each category by itself, most comparisons first; null where the comparisons could not be read apart."""
-    if evidence.fine is None or board.category:
+    by_sample = evidence.by_sample
+    if by_sample is None or board.category:
         return None
     index = evidence.index
     rows: list[tuple[str, int, int, str, int]] = [
         (evidence.categories.get(sample, ""), index[first], index[second], outcome, count)
-        for first, second, outcome, sample, count in evidence.fine
+        for first, second, outcome, sample, count in by_sample
     ]
     grouped = slice_counts(len(index), rows)
     if len(grouped) < 2:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from ratings import dataset
 from ratings.models import Leaderboard, Rating, RatingRun, StyleCoefficient
 from ratings.services import fitting
-from ratings.services.boards import Ties, boards_of_jury
+from ratings.services.boards import Source, Ties, boards_of_jury
 from ratings.services.style_pass import STYLE_UP_TO
 
 LEASE = dt.timedelta(minutes=2)
@@ -47,7 +47,7 @@ def boards_due() -> list[int]:
     now = timezone.now()
     due: list[int] = []
     unchanged: list[int] = []
-    for board, marks in [*_of_juries(now), *_wide()]:
+    for board, marks in [*_of_juries(now), *_others()]:
         same = board.refit_wanted_at is None and board.checked == marks.to_json()
         (unchanged if same else due).append(board.pk)
     stale = Leaderboard.objects.filter(pk__in=unchanged, checked_at__lt=now - dataset.LOOK_AGAIN / 2)
@@ -59,18 +59,19 @@ def _of_juries(now: dt.datetime) -> list[tuple[Leaderboard, dataset.Marks]]:
     juries = list(dataset.juries_to_look_at(now).select_related("tournament"))
     marks = dataset.marks_of(juries)
     boards: dict[int, list[Leaderboard]] = {}
-    for board in Leaderboard.objects.filter(jury__in=juries).order_by("pk"):
+    for board in Leaderboard.objects.filter(jury__in=juries, source=Source.JURY).order_by("pk"):
         assert board.jury_id is not None
         boards.setdefault(board.jury_id, []).append(board)
     for jury in juries:
         if marks[jury.pk].decisions and {board.ties for board in boards.get(jury.pk, [])} != set(Ties.values):
             boards_of_jury(jury.tournament, jury)
-            boards[jury.pk] = list(Leaderboard.objects.filter(jury=jury).order_by("pk"))
+            boards[jury.pk] = list(Leaderboard.objects.filter(jury=jury, source=Source.JURY).order_by("pk"))
     return [(board, marks[jury.pk]) for jury in juries for board in boards.get(jury.pk, [])]
 
 
-def _wide() -> list[tuple[Leaderboard, dataset.Marks]]:
-    boards = list(Leaderboard.objects.exclude(scope=Leaderboard.Scope.TOURNAMENT).order_by("pk"))
+def _others() -> list[tuple[Leaderboard, dataset.Marks]]:
+    """Boards over several tournaments, and those that people vote for."""
+    boards = list(Leaderboard.objects.exclude(scope=Leaderboard.Scope.TOURNAMENT, source=Source.JURY).order_by("pk"))
     if not boards:
         return []
     marks = dataset.marks_of_boards(boards)
@@ -129,7 +130,7 @@ def _release(claim: _Claim, marks: dataset.Marks) -> bool:
 
 
 def _marks(board: Leaderboard) -> dataset.Marks:
-    if board.jury is None:
+    if board.jury is None or board.has_votes:
         return dataset.marks_of_boards([board])[board.pk]
     return dataset.marks_of([board.jury])[board.jury.pk]
 
@@ -138,8 +139,8 @@ def _refit(claim: _Claim, how: Refit) -> RatingRun | None:
     board = claim.board
     # Before the evidence: what is decided from here on makes the board due again.
     marks = _marks(board)
-    evidence = dataset.evidence_of(board, at_most=marks.decided)
-    method = fitting.method_of(board)
+    evidence = dataset.evidence_of(board, at_most=marks.decided + marks.votes, screen=how.screen)
+    method = fitting.method_of(board, evidence)
     digest = evidence_hash(evidence, method)
     newest = board.runs.order_by("-id").first()
     again = newest is not None and newest.evidence_hash == digest
@@ -182,7 +183,8 @@ def _warm_start(board: Leaderboard, evidence: dataset.Evidence) -> fitting.Start
 def _style_due(evidence: dataset.Evidence, marks: dataset.Marks, start: fitting.Start) -> bool:
     """With nothing left to play, and now and then while there is."""
     few = sum(count for *_, count in evidence.triples) <= STYLE_UP_TO
-    return few and (not marks.open or start.full or start.number % STYLE_EVERY == 0)
+    waiting = marks.open or marks.open_campaigns
+    return few and (not waiting or start.full or start.number % STYLE_EVERY == 0)
 
 
 def _tell_drift(run: RatingRun) -> None:
@@ -198,5 +200,7 @@ def evidence_hash(evidence: dataset.Evidence, method: dict[str, Any]) -> str:
     whole: dict[str, Any] = {"roster": evidence.roster, "triples": evidence.triples, "settings": method}
     if evidence.fine is not None:
         # Errors by sample hang on which sample a result came from.
-        whole["samples"] = evidence.fine
+        whole["samples"] = sorted(evidence.fine)
+    if evidence.voted is not None:
+        whole["raters"] = sorted(evidence.voted)
     return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

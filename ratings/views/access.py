@@ -11,7 +11,7 @@ from arena.models import Jury, Tournament
 from arena.views.access import TeamRequest
 from ratings import services
 from ratings.models import Leaderboard
-from ratings.selectors import existing_board, name_of_task_set, title_of
+from ratings.selectors import existing_board, name_of_task_set, title_of, veil_of
 
 
 def tournament_and_jury(request: TeamRequest, public_id: str) -> tuple[Tournament, Jury]:
@@ -32,19 +32,30 @@ def board_of_tournament(request: TeamRequest, public_id: str) -> Leaderboard:
 
 
 def board_by_id(request: TeamRequest, public_id: str) -> Leaderboard:
-    return get_object_or_404(
+    board = get_object_or_404(
         Leaderboard.objects.select_related("tournament", "jury"), team=request.team, public_id=public_id
     )
+    return _shown(request, board)
+
+
+def _shown(request: TeamRequest, board: Leaderboard) -> Leaderboard:
+    """404 for a board that is kept from the member now."""
+    if veil_of(request.membership).hides(board):
+        raise Http404("kept from those who vote blind, or until voting ends")
+    return board
 
 
 def opened_board(request: TeamRequest) -> Leaderboard:
     """The board that a form asks for: a scope and a method. It is made where it does not exist yet."""
     asked = request.GET
     tournament_id, lineage = asked.get("tournament", ""), asked.get("task_set", "")
-    usual = Leaderboard.Ties.HALF_WIN if tournament_id else Leaderboard.Ties.RAO_KUPPER
+    source = asked.get("source") or Leaderboard.Source.JURY
     try:
         method = services.Method(
-            ties=asked.get("ties") or usual,
+            ties=asked.get("ties") or services.usual_ties(source, wide=not tournament_id),
+            source=source,
+            anomaly_filter=asked.get("screen") != "off",
+            drop_both_bad=asked.get("both_bad") == "dropped",
             ridge=float(asked["ridge"]) if asked.get("ridge") else None,
             errors=asked.get("errors") or Leaderboard.Errors.AUTO,
             category=asked.get("category", ""),
@@ -53,10 +64,13 @@ def opened_board(request: TeamRequest) -> Leaderboard:
         raise Http404("no board rates like this") from error
     if tournament_id:
         tournament, jury = tournament_and_jury(request, tournament_id)
+        _shown(request, Leaderboard(tournament=tournament, source=source))
         board = services.board_of_jury(tournament, jury, _known_category(method, tournament.task_set.lineage, request))
     else:
         if lineage and not name_of_task_set(request.team.pk, lineage):
             raise Http404("no such task set")
+        scope = Leaderboard.Scope.TASK_SET if lineage else Leaderboard.Scope.TEAM
+        _shown(request, Leaderboard(scope=scope, task_set_lineage=lineage, source=source))
         board = services.wide_board(request.team, _known_category(method, lineage, request), task_set_lineage=lineage)
     return board
 

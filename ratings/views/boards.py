@@ -2,19 +2,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 
+from annotation.models import Rater
 from arena.dispatch import send
 from arena.models import Role
 from arena.views.access import TeamRequest, team_view
 from ratings import services
+from ratings.dataset import campaigns_of
 from ratings.models import Leaderboard
 from ratings.selectors import (
     board_of,
     drawn_tables,
+    source_choices,
     tournament_boards_of,
+    veil_of,
     wide_boards_of,
     wording,
 )
@@ -30,8 +36,14 @@ def _context(request: TeamRequest, board: Leaderboard) -> dict[str, Any]:
         "part": "board",
         "view": view,
         "tables": drawn_tables(view),
+        "sources": source_choices(board, request.membership),
+        "may_screen": board.has_votes and request.membership.at_least(Role.ADMIN),
         "tie_models": Leaderboard.Ties.choices,
-        "error_methods": Leaderboard.Errors.choices,
+        "error_methods": [
+            choice
+            for choice in Leaderboard.Errors.choices
+            if board.has_votes or choice[0] != Leaderboard.Errors.TWO_WAY
+        ],
         "ridges": [(f"{ridge:g}", wording.plain(ridge)) for ridge in services.RIDGES if ridge is not None],
         "chosen_ridge": "" if board.ridge is None else f"{board.ridge:g}",
         "may_prefer": not board.is_wide
@@ -67,8 +79,11 @@ def board_prefer(request: TeamRequest, tournament: str) -> HttpResponse:
 
 @team_view(Role.MEMBER, methods=READ)
 def board_list(request: TeamRequest) -> HttpResponse:
-    page = Paginator(tournament_boards_of(request.team), BOARDS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"nav_section": "boards", "wide": wide_boards_of(request.team), "page_obj": page}
+    veil = veil_of(request.membership)
+    boards = tournament_boards_of(request.team).exclude(tournament__in=veil.concealed)
+    page = Paginator(boards, BOARDS_PER_PAGE).get_page(request.GET.get("page"))
+    wide = [listed for listed in wide_boards_of(request.team) if not veil.hides(listed.scope)]
+    context = {"nav_section": "boards", "wide": wide, "page_obj": page}
     return render(request, "ratings/board_list.html", context)
 
 
@@ -88,3 +103,22 @@ def board_detail(request: TeamRequest, board: str) -> HttpResponse:
     if request.htmx:
         return render(request, "ratings/board.html#board", context)
     return render(request, "ratings/board.html", context)
+
+
+@team_view(Role.ADMIN, methods=("POST",))
+def session_screening(request: TeamRequest, board: str, rater: str) -> HttpResponse:
+    """Keep the votes of a session that the screen rejected, leave them out, or go by the screen again."""
+    found = board_by_id(request, board)
+    session = get_object_or_404(
+        Rater.objects.select_related("campaign"),
+        campaign__in=campaigns_of(found),
+        open_link__isnull=False,
+        public_id=rater,
+    )
+    screening = request.POST.get("screening", "")
+    if screening not in Rater.Screening.values:
+        raise Http404("no such screening")
+    for touched in services.screen_session(rater=session, actor=request.user, screening=screening):
+        send("ratings.tasks.refit_board_task", touched.pk)
+    messages.success(request, _("Noted. The ratings follow with the next fit, within a minute."))
+    return redirect("ratings:board-detail", team=request.team.public_id, board=found.public_id)

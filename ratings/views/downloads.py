@@ -77,6 +77,8 @@ def document(view: BoardView) -> dict[str, Any]:
             "forced_ties": view.marks.forced_ties,
         },
         "candidates": [record(row) for row in view.rows],
+        "sources": None if view.run is None else view.run.sources,
+        "screening": None if view.run is None else view.run.screening,
     }
 
 
@@ -98,6 +100,9 @@ def about(run: RatingRun) -> dict[str, Any]:
         "samples": run.samples,
         "tournaments": run.tournaments,
         "repeated": run.repeated,
+        "votes": run.votes,
+        "raters": run.raters,
+        "screened_sessions": run.screened_sessions,
         "evidence_hash": run.evidence_hash,
         "converged": run.converged,
         "iterations": run.iterations,
@@ -119,6 +124,8 @@ def evidence(run: RatingRun) -> dict[str, Any]:
         "eta": run.eta,
         "eta_unbounded": run.eta_unbounded,
         "covariance": run.covariance,
+        "sources": run.sources,
+        "screening": run.screening,
         "ratings": [
             {"candidate": row.stored.candidate_id or row.stored.language_model_id, **record(row)}
             for row in ratings_of(run)

@@ -167,8 +167,7 @@ def run_evidence(request: TeamRequest, board: str, run: str) -> HttpResponse:
     """All that the ratings of a run were computed from, and the ratings."""
     found = get_object_or_404(
         RatingRun.objects.select_related("leaderboard"),
-        leaderboard__public_id=board,
-        leaderboard__team=request.team,
+        leaderboard=board_by_id(request, board),
         public_id=run,
     )
     response = JsonResponse(downloads.evidence(found), json_dumps_params={"ensure_ascii": False})

@@ -31,6 +31,9 @@ def read_table() -> dict[str, dict[str, str]]:
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if match := ROW.match(line):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            # Where a table has no column for guests, they are treated like anybody who is not signed in.
+            if len(cells) == 1 + len(PERSONAS):
+                cells.insert(-2, cells[-1])
             assert len(cells) == 2 + len(PERSONAS), f"this row has another number of columns: {line}"
             assert match[1] not in rows, f"{match[1]} has two rows"
             rows[match[1]] = dict(zip(PERSONAS, cells[2:], strict=True))

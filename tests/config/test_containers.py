@@ -217,7 +217,8 @@ def test_the_options_of_worker_and_beat_are_understood(role: str) -> None:
 
 def test_the_image_holds_what_the_entrypoint_needs() -> None:
     allowed = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
-    tracked = {"arena", "config", "ratings", "static", "templates", "manage.py", "pyproject.toml", "uv.lock"}
+    apps = {"annotation", "arena", "config", "ratings"}
+    tracked = {*apps, "static", "templates", "manage.py", "pyproject.toml", "uv.lock"}
     assert set(allowed) == {*tracked, "locale", "docker/entrypoint.sh", "docker/healthcheck.py"}
     for name in allowed:
         assert name == "locale" or (ROOT / name).exists(), name

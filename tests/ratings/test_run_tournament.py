@@ -149,7 +149,8 @@ def test_the_second_run_finds_everything_again(endpoint: DemoServer, folder: Pat
     assert (Team.objects.count(), Provider.objects.count(), LanguageModel.objects.count()) == (1, 1, 5)
     assert (TaskSet.objects.count(), Price.objects.count()) == (1, 5)
     boards = [[row["rating"] for row in result.json["board"]["ratings"]] for result in (first, second)]
-    assert boards[0] == boards[1]
+    # Fits begin where the one before ended, so the last digits hang on how often there was one.
+    assert boards[0] == pytest.approx(boards[1], abs=1e-6)
 
 
 def test_without_yes_in_a_pipe_there_is_the_plan_and_no_call(endpoint: DemoServer, folder: Path) -> None:

@@ -45,6 +45,7 @@ SAMPLES = {
     "ratings:board-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
     "ratings:progress": UrlSample(_board),
     "ratings:progress-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
+    "ratings:report": UrlSample(_board),
     "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
     "ratings:board-list": UrlSample(_team),
     "ratings:board-open": UrlSample(_team),

@@ -71,6 +71,7 @@ def plan_data(side: Side, action: str = "draft", **values: Any) -> dict[str, Any
         "on_error": "abstain",
         "on_skip": "void",
         "repair_attempts": "1",
+        "answer_character_cap": "200000",
         "language": "en",
         "max_matches": "6",
         "step_size": "20",
@@ -83,6 +84,10 @@ def plan_data(side: Side, action: str = "draft", **values: Any) -> dict[str, Any
 SAMPLES = {
     "arena:tournament-list": UrlSample(_team),
     "arena:tournament-plan": UrlSample(_team, post=plan_data),
+    # Nobody chosen: the walk over all URLs calls no endpoint.
+    "arena:tournament-plan-test": UrlSample(
+        _team, get=False, post=lambda side: plan_data(side, candidates=[], judges=[])
+    ),
     "arena:tournament-detail": UrlSample(_tournament),
     "arena:tournament-start": UrlSample(_draft, post=lambda side: {}),
     "arena:tournament-pause": UrlSample(_tournament, get=False, post=lambda side: {}),

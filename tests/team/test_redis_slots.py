@@ -125,3 +125,21 @@ def test_two_workers_never_pass_the_limit_together(limit: int) -> None:
     assert 0 < seen[0] <= limit
     assert len(done) == len(set(done)) >= 40
     assert RedisSlots(REDIS).held(PROVIDER) == []
+
+
+def test_traffic_tells_who_has_slots_and_whose_turn_was_last(slots: RedisSlots) -> None:
+    take(slots, "3:t1", "1:t2", "2:v3", limit=3)
+    slots.release(PROVIDER, "1:t2")
+    traffic = slots.traffic(PROVIDER)
+    assert sorted(traffic.held) == ["2:v3", "3:t1"]
+    assert sorted(traffic.last_turns, key=lambda one: traffic.last_turns[one]) == [3, 1, 2]
+    take(slots, "3:t4", "3:t5", limit=3)
+    # Only who got a slot had a turn.
+    take(slots, "1:t6", limit=3)
+    turns = slots.traffic(PROVIDER).last_turns
+    assert sorted(turns, key=lambda one: turns[one]) == [1, 2, 3]
+
+
+def test_a_provider_without_calls_has_no_traffic(slots: RedisSlots) -> None:
+    assert slots.traffic(PROVIDER + 1).held == []
+    assert slots.traffic(PROVIDER + 1).last_turns == {}

@@ -13,7 +13,7 @@ from arena.llm.demo.draws import digest, normal, ranked, uniform
 from arena.llm.demo.phrases import GENERAL_CODE, GENERALITIES, PHRASES, Phrases
 
 # How much a model's quality varies from prompt to prompt, on the scale of DEMO_QUALITY.
-QUALITY_SPREAD = 0.5
+QUALITY_SPREAD = 1.3
 _TOPIC_CHARACTERS = 80
 _CODE_WORDS = re.compile(
     r"\b(?:python|javascript|typescript|java|sql|rust|golang|bash|regex|function|code|bug|script|api|algorithm|class)\b"

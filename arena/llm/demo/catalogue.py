@@ -143,9 +143,9 @@ DEMO_JUDGES: tuple[str, ...] = ("magistrate-1", "lancer-large", "usher-2", "scri
 
 # The truth behind every answer and every careful verdict; a board of the demo has to find this order.
 DEMO_QUALITY: Mapping[str, float] = {
-    "lancer-large": 4.2,
-    "squire-1": 3.2,
-    "lancer-small": 2.0,
-    "herald-x": 1.0,
-    "page-mini": 0.0,
+    "lancer-large": 3.5,
+    "squire-1": 2.9,
+    "lancer-small": 1.4,
+    "herald-x": 0.8,
+    "page-mini": 0.1,
 }

@@ -95,7 +95,7 @@ class Command(BaseCommand):
         for line in board_lines(outcome.board):
             self._say(line)
         self._say(outcome.ending.sentence)
-        for path in (outcome.files.matches, outcome.files.manifest, outcome.files.board):
+        for path in (outcome.files.matches, outcome.files.manifest, outcome.files.board, outcome.files.report):
             self._say(f"Wrote {path}")
         if options["json"]:
             self._print_json(_summary(outcome))
@@ -147,6 +147,7 @@ def _summary(outcome: Outcome) -> dict[str, Any]:
             "matches": str(outcome.files.matches),
             "manifest": str(outcome.files.manifest),
             "board": str(outcome.files.board),
+            "report": str(outcome.files.report),
         },
         "board": outcome.board,
     }

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from arena.judging.prompts import (
     JudgePrompt,
     draw_fence,
+    extracted_text,
     judge_messages,
     repair_messages,
     schema_in_prompt,
+    verdict_schema,
     with_schema,
 )
 from arena.judging.protocol import AUDITED, Protocol
@@ -280,6 +282,53 @@ def test_in_japanese_the_whole_prompt_is_japanese() -> None:
         assert name in text
 
 
+def latin_in(text: str, *known: str) -> set[str]:
+    """Letters of another script, apart from what a verdict's JSON is made of."""
+    for allowed in (*known, "JSON", "reason", "winner", "tie"):
+        text = text.replace(allowed, "")
+    return {character for character in text if character.isascii() and character.isalpha()} - {"A", "B"}
+
+
+def test_in_japanese_cuts_tools_blanks_repairs_and_schemas_are_too() -> None:
+    made = prompt(
+        [
+            {"role": "assistant", "content": "こんにちは。"},
+            {"role": "user", "content": " "},
+            {"role": "assistant", "content": "", "tool_calls": [{"名前": "検索"}]},
+            {"role": "tool", "content": "結果"},
+        ],
+        answer_a="四" * 1_500,
+        answer_b="五",
+        protocol=JAPANESE_PROTOCOL.with_overrides({"answer_character_cap": 1_000, "criteria": "簡潔さのみ。"}),
+    )
+    assert made.truncated_a
+    text = " ".join(text_of(message) for message in made.messages)
+    assert not latin_in(text, made.fence)
+    assert "簡潔さのみ。" in text
+    for code in (ErrorCode.EMPTY, ErrorCode.INVALID_JSON, ErrorCode.INVALID_SCHEMA):
+        turns = repair_messages(made.messages, reply="", error=VerdictError(code, "in English"), language="ja")[-2:]
+        assert not latin_in(" ".join(text_of(turn) for turn in turns))
+    of_a_schema = ("type", "object", "properties", "string", "description", "enum", "required", "additionalProperties")
+    assert not latin_in(schema_in_prompt("ja").replace("additionalProperties", ""), *of_a_schema, "false")
+    assert not latin_in(extracted_text("資料", "本文", "ja"))
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "German"])
+def test_a_schema_differs_in_its_descriptions_alone(language: str) -> None:
+    described = verdict_schema(language)
+    notes = [rules.pop("description") for rules in copy.deepcopy(described)["properties"].values()]
+    assert all(notes)
+    assert list(described["properties"]) == ["A", "B", "reason", "winner"]
+    bare = {
+        **described,
+        "properties": {
+            name: {key: value for key, value in rules.items() if key != "description"}
+            for name, rules in described["properties"].items()
+        },
+    }
+    assert bare == VERDICT_SCHEMA
+
+
 def test_another_language_by_name() -> None:
     text = text_of(prompt(protocol=AUDITED.with_overrides({"language": "German"})).messages[-1])
     assert "in German" in text
@@ -327,7 +376,7 @@ def test_repair_of_a_huge_reply_stays_small() -> None:
 def test_the_schema_in_words_holds_the_schema() -> None:
     for language in ("en", "ja", "German"):
         text = schema_in_prompt(language)
-        assert json.loads(text[text.index("{") :]) == VERDICT_SCHEMA
+        assert json.loads(text[text.index("{") :]) == verdict_schema(language)
 
 
 def test_the_schema_joins_the_last_message() -> None:

@@ -9,8 +9,11 @@ from pytest_django import DjangoAssertNumQueries
 from arena.judging.protocol import AUDITED, MAJORITY
 from arena.models import Call, Match, Sample, Team, Trial, Verdict
 from arena.selectors.plan import Plan, plan_of, samples_of
+from arena.selectors.preview import preview_of
 from arena.services.matches import begin_judging
 from arena.services.tournaments import create_tournament, start_tournament
+from arena.services.verdicts import judge_prompt
+from arena.statements import load_verdict
 from tests.arena.tournament_world import (
     Cast,
     attach_pdf,
@@ -255,3 +258,40 @@ def test_each_preset_brings_its_pairing(cast: Cast, preset: str, pairing: str) -
 
 def test_a_share_without_a_baseline_is_a_problem(cast: Cast) -> None:
     assert any("needs a baseline" in problem for problem in plan_of(cast.spec(baseline_weight=0.5)).problems)
+
+
+def test_the_preview_is_the_prompt_that_the_judge_is_sent(cast: Cast) -> None:
+    """To the letter: seats, fence, reference, criteria and answers, for either number of orders."""
+    cast.task_set.samples.update(reference="Forty-two.", criteria="Name the unit.")
+    for n, protocol in enumerate((AUDITED, MAJORITY)):
+        for seed in range(1, 6):
+            spec = cast.spec(
+                name=f"{n} {seed}",
+                seed=seed,
+                max_matches=3,
+                protocol=protocol.with_overrides({"language": "ja", "criteria": "簡潔さのみ。"}),
+            )
+            tournament = create_tournament(spec=spec, actor=None)
+            start_tournament(tournament=tournament)
+            Trial.objects.filter(status="queued").update(status="succeeded", answer="答えは42です。", characters=9)
+            for trial in Trial.objects.all():
+                Trial.objects.filter(pk=trial.pk).update(answer=f"答え{trial.pk}")
+            preview = preview_of(plan_of(spec))
+            assert preview is not None
+            match = tournament.matches.get(sequence=preview.sequence)
+            begin_judging(match.pk)
+            first = Verdict.objects.filter(match=match).earliest("pk")
+            loaded = load_verdict(first.pk)
+            assert loaded is not None
+            sent = judge_prompt(loaded, spec.protocol).messages
+            assert preview.has_answers
+            assert [(one.role, one.text) for one in preview.messages] == [(one["role"], one["content"]) for one in sent]
+
+
+def test_a_failed_test_is_warned_of(cast: Cast) -> None:
+    probe = {"at": timezone.now().isoformat(), "ok": False, "sentence": "No key. " * 100, "cost_usd": None}
+    cast.judges[0].learned = {"probe": probe}
+    found = {warning.code: warning for warning in plan_of(cast.spec()).warnings}
+    assert found["failed_test"].kind == "warning"
+    assert f"The last test of {cast.judges[0].full_id} failed: No key." in found["failed_test"].sentence
+    assert len(found["failed_test"].sentence) < 400

@@ -17,7 +17,7 @@ from arena.llm.transport import open_lines
 from arena.models import AuditLog, Call, LanguageModel, Price, Provider, Team
 from arena.services.attempts import OpenTransaction
 from arena.services.language_models import register_demo
-from arena.services.probes import offered_models, probe_model
+from arena.services.probes import offered_models, probe_model, probe_models
 from arena.services.providers import ProviderFields, create_provider, update_provider
 from arena.services.wire import MissingKey
 
@@ -146,3 +146,36 @@ def test_the_models_on_offer(models: dict[str, LanguageModel], server: DemoServe
     with pytest.raises(LLMError) as error:
         offered_models(provider=Provider.objects.get(pk=provider.pk))
     assert error.value.code is ErrorCode.AUTH
+
+
+def test_many_are_tested_at_once_and_each_by_one_call(
+    models: dict[str, LanguageModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = [models[name] for name in ("lancer-large", "squire-1", "scrivener-4")]
+    lost = models["herald-x"]
+    assert lost.provider is not None
+    fields = ("kind", "team_id", "base_url", "max_concurrency", "connect_timeout_s", "read_timeout_s")
+    elsewhere = Provider.objects.create(
+        name="by a variable",
+        key_variable="TILTYARD_KEY_NOWHERE",
+        **{name: getattr(lost.provider, name) for name in fields},
+    )
+    LanguageModel.objects.filter(pk=lost.pk).update(provider=elsewhere)
+    monkeypatch.delenv("TILTYARD_KEY_NOWHERE", raising=False)
+    problems = probe_models(language_models=[*chosen, lost], actor=None)
+    assert list(problems) == [lost.pk]
+    assert "TILTYARD_KEY_NOWHERE" in problems[lost.pk]
+    for model in chosen:
+        model.refresh_from_db()
+        assert model.learned["probe"]["ok"]
+        call = Call.objects.get(language_model=model)
+        assert (call.purpose, call.status) == (Call.Purpose.PROBE, Call.Status.OK)
+    assert Call.objects.count() == len(chosen)
+
+
+def test_a_test_without_a_pdf_forgets_nothing_about_pdfs(models: dict[str, LanguageModel]) -> None:
+    model = models["lancer-large"]
+    probe_model(language_model=model, actor=None, with_pdf=True)
+    probe_models(language_models=[model], actor=None)
+    model.refresh_from_db()
+    assert (model.learned["probe"]["pdf_accepted"], model.learned["probe"]["calls"]) == (True, 1)

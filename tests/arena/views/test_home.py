@@ -84,8 +84,8 @@ def test_a_full_team_sees_its_newest_five_in_few_queries(
 ) -> None:
     fill(world.own.team, 8)
     member.get(team_url(world.own.team))  # The first visit keeps the team in the session.
-    # session, user, membership with team, a count and the newest of three kinds, menu of teams
-    with django_assert_num_queries(10):
+    # session, user, membership with team, a count and the newest of three kinds, what is concealed, menu of teams
+    with django_assert_num_queries(11):
         page = member.get(team_url(world.own.team)).content.decode()
     for name in ("prompts", "model", "cup"):
         assert f"{name}-7" in page

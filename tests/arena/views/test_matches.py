@@ -10,12 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from arena.models import Ballot, Decision, Judge, Match, Sample, Tournament, Trial, Verdict
+from arena.models import Ballot, Decision, Judge, Jury, Match, Sample, Tournament, Trial, Verdict
 from tests.arena.tournament_world import judge, make_tournament
 from tests.personas import World
 
-LIST_QUERIES = 13
-DETAIL_QUERIES = 22
+# One of them asks whether the reader votes blind on these matches.
+LIST_QUERIES = 14
+DETAIL_QUERIES = 23
 EVIL = (
     "<script>alert(1)</script>\n\n[x](javascript:alert(2)) ![p](http://evil.example/p.png)\n\n"
     "<img src=x onerror=alert(3)>"
@@ -74,12 +75,34 @@ def sequences(world: World, client: Client, tournament: Tournament, **query: Any
         ({"category": "b"}, [4, 5, 6]),
         ({"error": "INVALID_JSON"}, [6]),
         ({"candidate": "77"}, [1, 2, 3, 4, 5, 6]),
+        ({"result": "won"}, [1, 2, 3, 4, 5, 6]),
+        ({"candidate": "1", "against": "2", "category": "a", "flip": "on"}, []),
     ],
 )
 def test_filters(
     world: World, member: Client, tournament: Tournament, query: dict[str, str], expected: list[int]
 ) -> None:
     assert sequences(world, member, tournament, **query) == expected
+
+
+def test_won_needs_to_know_by_whom(world: World, member: Client, tournament: Tournament) -> None:
+    page = member.get(url(world, "match-list", tournament), {"result": "won"}).content.decode()
+    assert "Choose the candidate who won or lost." in page
+
+
+def test_answers_cut_for_the_judges_are_found_too(world: World, member: Client, tournament: Tournament) -> None:
+    Verdict.objects.filter(match__sequence=2, tournament=tournament).update(cut=True)
+    assert sequences(world, member, tournament, truncated="on") == [2, 4, 6]
+    page = member.get(url(world, "match-list", tournament)).content.decode()
+    assert page.count("cut for the judges") == 1
+
+
+def test_errors_of_another_jury_are_not_offered(world: World, member: Client, tournament: Tournament) -> None:
+    failed = Verdict.objects.filter(tournament=tournament, error_code="INVALID_JSON")
+    assert "INVALID_JSON" in member.get(url(world, "match-list", tournament)).content.decode()
+    Jury.objects.filter(tournament=tournament).update(primary=False)
+    assert failed.exists()
+    assert "INVALID_JSON" not in member.get(url(world, "match-list", tournament)).content.decode()
 
 
 def test_the_list_asks_the_same_whatever_its_length(
@@ -237,3 +260,40 @@ def test_huge_answers_do_no_harm(world: World, member: Client, tournament: Tourn
     assert "Cut here" in page
     whole = member.get(url(world, "match-answer", tournament, match=match.public_id, side="first"))
     assert len(whole.content) == len(text)
+
+
+def test_two_answers_word_by_word(world: World, member: Client, tournament: Tournament) -> None:
+    match = import_answers(tournament, ["The bridge opens at nine.", f"{EVIL}\n\nThe bridge opens at ten."])
+    address = url(world, "match-detail", tournament, match=match.public_id)
+    plain = member.get(f"{address}?result=open").content.decode()
+    assert f'href="{address}?result=open&amp;compare=1#comparison"' in plain
+    assert "<mark>" not in plain
+    response = member.get(f"{address}?result=open&compare=1")
+    page = response.content.decode()
+    assert "opens at <mark>nine</mark>." in page
+    assert "opens at <mark>ten</mark>." in page
+    assert "1 of 6 words only here" in page
+    assert "<script>alert" not in page
+    # Nothing but this page carries it on.
+    assert response.context["query"] == "?result=open"
+    assert f'href="{address}?result=open#answers"' in page
+
+
+def test_a_huge_answer_is_compared_as_far_as_it_goes(world: World, member: Client, tournament: Tournament) -> None:
+    match = import_answers(tournament, ["y x x " * 700_000, "x y " * 700_000])
+    page = member.get(url(world, "match-detail", tournament, match=match.public_id), {"compare": "1"}).content.decode()
+    assert "Only the beginnings are compared" in page
+    assert len(page) < 2_000_000
+
+
+def test_one_answer_alone_is_not_compared(world: World, member: Client, tournament: Tournament) -> None:
+    match = import_answers(tournament, ["Alone", ""], partial_answer="")
+    page = member.get(url(world, "match-detail", tournament, match=match.public_id), {"compare": "1"}).content.decode()
+    assert "Compare word by word" not in page
+    assert "Word by word" not in page
+
+
+def test_what_was_received_of_a_failed_answer_is_compared(world: World, member: Client, tournament: Tournament) -> None:
+    match = tournament.matches.get(sequence=3)
+    page = member.get(url(world, "match-detail", tournament, match=match.public_id), {"compare": "1"}).content.decode()
+    assert "<mark>Half an ans</mark>" in page

@@ -12,7 +12,7 @@ from django.utils import timezone
 from model_bakery import baker
 from pytest_django import DjangoAssertNumQueries
 
-from arena.models import AuditLog, Call, Match, Price, Tournament, Trial, Verdict
+from arena.models import AuditLog, Call, LanguageModel, Match, Price, Tournament, Trial, Verdict
 from arena.services.tournaments import pause_for_budget
 from tests.arena.tournament_world import judge, make_task_set, make_tournament
 from tests.personas import World
@@ -61,6 +61,98 @@ def test_a_change_saves_nothing_whatever_button_came_along(world: World, admin: 
     before = Tournament.objects.count()
     assert 'id="plan-summary"' in plan(world, admin, action, headers=HTMX).content.decode()
     assert Tournament.objects.count() == before
+
+
+def test_the_budget_is_held_against_both_costs(world: World, admin: Client) -> None:
+    free = plan(world, admin, headers=HTMX).context["plan"]
+    assert (free.expected_share, free.worst_share) == (None, None)
+    budget = round(2 * free.expected_usd, 4)
+    found = plan(world, admin, headers=HTMX, budget_usd=str(budget))
+    reckoned = found.context["plan"]
+    assert reckoned.expected_share == float(reckoned.expected_usd / budget)
+    assert reckoned.worst_share == float(reckoned.worst_usd / budget) > 1
+    page = found.content.decode()
+    assert "of it expected" in page
+    assert "at worst" in page
+    assert 'data-code="worst_over_budget"' in page
+    assert 'data-code="small_budget"' not in page
+
+
+def test_own_criteria_and_language_show_in_the_preview(world: World, admin: Client) -> None:
+    page = plan(world, admin, headers=HTMX, language="ja", criteria="Be kind to <b>beginners</b>.").content.decode()
+    assert "Be kind to &lt;b&gt;beginners&lt;/b&gt;." in page
+    assert "あなたは公正な審査員です" in page
+    assert "1. 正確性" not in page
+    assert "You are an impartial judge" not in page
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, "1. Accuracy: is what it says correct?"),
+        ({"language": "ja"}, "1. 正確性: 述べている内容は正しいか。"),
+        ({"language": "other", "language_other": "German"}, "1. Accuracy: is what it says correct?"),
+        ({"criteria": "My own."}, "My own."),
+    ],
+)
+def test_the_standard_criteria_can_be_written_out_and_edited(
+    world: World, admin: Client, values: dict[str, str], expected: str
+) -> None:
+    response = plan(world, admin, "criteria", **values)
+    assert response.context["form"]["criteria"].value().startswith(expected)
+    assert response.context["plan"].spec.protocol.criteria.startswith(expected)
+    assert Tournament.objects.filter(name__endswith="planned").count() == 0
+
+
+def test_judges_may_read_extracted_text_and_shorter_answers(world: World, admin: Client) -> None:
+    plan(world, admin, "draft", pdf_as_text="on", answer_character_cap="5000")
+    protocol = Tournament.objects.get(name=f"{world.own.canary}-planned").juries.get().protocol
+    assert (protocol["pdf_as_text"], protocol["answer_character_cap"]) == (True, 5000)
+    page = plan(world, admin, answer_character_cap="10").content.decode()
+    assert "greater than or equal to 1000" in page
+
+
+def test_models_are_tested_on_demand(world: World, admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast = world.own.objects["cast"]
+    asked: list[str] = []
+
+    def probe_models(*, language_models: list[LanguageModel], actor: Any) -> dict[int, str]:
+        asked.extend(model.model_id for model in language_models)
+        good, bad, *_rest = language_models
+        stored = {"at": timezone.now().isoformat(), "cost_usd": "0.0001", "latency_ms": 340.0}
+        LanguageModel.objects.filter(pk=good.pk).update(
+            learned={"probe": {**stored, "ok": True, "sentence": "It answered."}}
+        )
+        LanguageModel.objects.filter(pk=bad.pk).update(
+            learned={"probe": {**stored, "ok": False, "sentence": "The provider refused the key. <i>401</i>"}}
+        )
+        return {_rest[0].pk: "The environment variable TILTYARD_KEY_X is not set."}
+
+    monkeypatch.setattr("arena.views.plans.probe_models", probe_models)
+    address = url(world, "tournament-plan-test")
+    page = admin.post(address, plan_data(world.own, "test"), headers=HTMX).content.decode()
+    assert sorted(asked) == sorted(model.model_id for model in (*cast.candidates, *cast.judges))
+    assert "<html" not in page
+    assert "answered in 340 ms" in page
+    assert "The provider refused the key. &lt;i&gt;401" in page
+    assert "TILTYARD_KEY_X is not set" in page
+    assert page.count("not tested yet") == 2
+    assert "2 models do not answer" in page
+    # It stays known, warns, and without JavaScript the whole page comes back.
+    later = plan(world, admin).content.decode()
+    assert 'data-code="failed_test"' in later
+    assert "answered in 340 ms" in later
+    whole = admin.post(address, plan_data(world.own, "test", criteria="Kept criteria")).content.decode()
+    assert "<html" in whole
+    assert "Kept criteria" in whole
+    assert f'action="{url(world, "tournament-plan")}"' in whole
+
+
+def test_models_of_other_teams_are_not_tested(world: World, admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.views.plans.probe_models", lambda **_: pytest.fail("somebody was called"))
+    theirs = [model.public_id for model in world.other.objects["cast"].candidates]
+    response = admin.post(url(world, "tournament-plan-test"), plan_data(world.own, "test", candidates=theirs))
+    assert response.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 def test_without_javascript_the_whole_page_comes_back_as_it_was_filled_in(world: World, admin: Client) -> None:
