@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def nice_step(span: float, wanted: int) -> float:
@@ -201,6 +201,8 @@ class Mark:
     bottom: str
     # A name to the right of it would leave the plot.
     to_the_left: bool
+    # Whether its number has room; otherwise it is a dot, and the table names it.
+    numbered: bool = True
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,14 @@ class Scatter:
     marks: list[Mark | None]
     frontier: str
     logarithmic: bool
+
+    @property
+    def all_numbered(self) -> bool:
+        return all(mark.numbered for mark in self.marks if mark is not None)
+
+
+# A number takes a circle of 18 pixels; across, plots are about as wide in pixels as in units.
+ROOM_ACROSS, ROOM_DOWN = 20, 17
 
 
 def scatter(points: Sequence[tuple[float | None, Span]], frontier: Sequence[bool], *, height: int = 340) -> Scatter:
@@ -237,7 +247,23 @@ def scatter(points: Sequence[tuple[float | None, Span]], frontier: Sequence[bool
         if best:
             stairs.append((PLOT_WIDTH * share, y))
     levels = [Level(f"{_height(scale, tick, height):.1f}", tick) for tick in scale.ticks]
-    return Scatter(height, levels, ticks, marks, _stairs(stairs), logarithmic)
+    return Scatter(height, levels, ticks, _thinned(marks, frontier), _stairs(stairs), logarithmic)
+
+
+def _thinned(marks: list[Mark | None], frontier: Sequence[bool]) -> list[Mark | None]:
+    """Numbers where there is room for them: those on the frontier first, then in the order given."""
+    taken: list[tuple[float, float]] = []
+    thinned = list(marks)
+    for place in sorted(range(len(marks)), key=lambda place: (not frontier[place], place)):
+        mark = marks[place]
+        if mark is None:
+            continue
+        x, y = PLOT_WIDTH / 100 * float(mark.x.rstrip("%")), float(mark.y)
+        if any(abs(x - other) < ROOM_ACROSS and abs(y - level) < ROOM_DOWN for other, level in taken):
+            thinned[place] = replace(mark, numbered=False)
+        else:
+            taken.append((x, y))
+    return thinned
 
 
 def _price_axis(prices: Sequence[float], *, logarithmic: bool) -> tuple[Callable[[float], float], list[Tick]]:

@@ -30,9 +30,10 @@ def answer_figures(board: Leaderboard, subjects: dict[int, int]) -> dict[int, An
     requests = TrialRequest.objects.filter(tournament__in=tournaments).order_by()
     # What a tournament asked for is what its matches use, and far fewer rows. Imports ask for nothing.
     asked = set() if board.category else set(requests.values_list("tournament", flat=True).distinct())
-    used = _requested(asked) | _of_matches(board, tournaments - asked)
-    used = {(subjects.get(candidate, candidate), trial) for candidate, trial in used}
-    figures = _of_trials(sorted({trial for _, trial in used}))
+    used, figures = _requested(asked)
+    others = _of_matches(board, tournaments - asked)
+    figures |= _of_trials(sorted({trial for _, trial in others} - figures.keys()))
+    used = {(subjects.get(candidate, candidate), trial) for candidate, trial in used | others}
     answers: dict[int, list[Figures]] = defaultdict(list)
     for subject, trial in used:
         if trial in figures:
@@ -44,18 +45,24 @@ def answer_figures(board: Leaderboard, subjects: dict[int, int]) -> dict[int, An
 Used = set[tuple[int, int]]
 
 
-def _requested(tournaments: set[int]) -> Used:
+def _requested(tournaments: set[int]) -> tuple[Used, dict[int, Figures]]:
+    """Who was asked what, with the figures of the answers that came."""
     # A later version may be asked the same thing as an earlier one, and share its answers: the fingerprint tells.
     candidates: dict[tuple[int, str], int] = {}
     rows = Candidate.objects.filter(tournament__in=tournaments).values_list("pk", "tournament", "snapshot")
     for candidate, tournament, snapshot in rows:
         candidates[tournament, snapshot.get("fingerprint", "")] = candidate
     requests = TrialRequest.objects.filter(tournament__in=tournaments).order_by()
-    return {
-        (candidates[tournament, fingerprint], trial)
-        for tournament, trial, fingerprint in requests.values_list("tournament", "trial", "trial__fingerprint")
-        if (tournament, fingerprint) in candidates
-    }
+    columns = ("tournament", "trial", "trial__fingerprint", "trial__status", "trial__cost_usd", "trial__duration_ms")
+    used: Used = set()
+    figures: dict[int, Figures] = {}
+    for tournament, trial, fingerprint, status, cost_usd, duration_ms in requests.values_list(*columns):
+        asked = candidates.get((tournament, fingerprint))
+        if asked is not None:
+            used.add((asked, trial))
+            if status == CallStatus.SUCCEEDED:
+                figures[trial] = (cost_usd, duration_ms)
+    return used, figures
 
 
 def _of_matches(board: Leaderboard, tournaments: set[int]) -> Used:

@@ -42,6 +42,8 @@ class Board:
     fit : BradleyTerryFit
     intervals : Intervals
         In log odds; ``errors`` there says where they come from, ``n_clusters`` how many clusters stand behind.
+        For a candidate held by the prior, error and limits are Fisher's where those are wider; ``covariance``
+        keeps the kind that was asked for, since differences inside a group need no prior.
     resampled : Bootstrap or None
         None where no resamples were asked for.
     ranks : Ranks or None
@@ -159,7 +161,8 @@ def rate(
     counts = data if isinstance(data, PairCounts) else data.pair_counts()
     used = default_ridge_for(counts, ties) if ridge is None else ridge
     fitted = fit(counts, ties=ties, ridge=used, start=start, reference=reference)
-    intervals = _intervals(fitted, counts, data, _default_errors(data) if errors is None else errors)
+    kind = _default_errors(data) if errors is None else errors
+    intervals = _wider_where_held(fitted, _intervals(fitted, counts, data, kind))
     resampled = bootstrap(fitted, data, n_resamples=resamples, seed=seed) if resamples else None
     isolated = counts.games == 0
     return Board(
@@ -248,6 +251,24 @@ def _intervals(
         return two_way_robust(fitted, data)
     only_raters = data.cluster is None and data.rater is not None
     return cluster_robust(fitted, ClusterCounts.of(data, "rater" if only_raters else "cluster"))
+
+
+def _wider_where_held(fitted: BradleyTerryFit, intervals: Intervals) -> Intervals:
+    """Fisher's errors for those held by the prior alone, where they are wider.
+
+    A sandwich measures how results vary. Where all of them went one way none do, and an error close to nought
+    would say that a strength is known which in truth has no bound but the prior.
+    """
+    held = fitted.held_by_prior
+    if intervals.errors == "fisher" or not held.any():
+        return intervals
+    plain = fisher(fitted)
+    return replace(
+        intervals,
+        std_error=np.where(held, np.fmax(intervals.std_error, plain.std_error), intervals.std_error),
+        lower=np.where(held, np.fmin(intervals.lower, plain.lower), intervals.lower),
+        upper=np.where(held, np.fmax(intervals.upper, plain.upper), intervals.upper),
+    )
 
 
 def _rows(data: Comparisons, kept: BoolArray) -> Comparisons:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
 from ratings import charts
 from ratings.selectors import wording
 from ratings.selectors.board import BoardView
@@ -12,13 +15,26 @@ from ratings.selectors.rows import Row
 
 
 @dataclass(frozen=True)
+class DrawnTier:
+    """Candidates between whom no order is established, with the bars of their intervals."""
+
+    # Empty where it stands alone, or where nothing is known of tiers.
+    title: str
+    rows: list[tuple[Row, SafeString]]
+
+
+@dataclass(frozen=True)
 class DrawnTable:
     number: int
-    rows: list[tuple[Row, charts.Bar | None]]
-    chart: charts.IntervalChart
+    tiers: list[DrawnTier]
     # Places on the axis and what stands there.
     labels: list[tuple[str, str]]
     shows_length: bool
+    shows_style: bool
+
+    @property
+    def columns(self) -> int:
+        return 8 + self.shows_length + self.shows_style
 
 
 def drawn_tables(view: BoardView) -> list[DrawnTable]:
@@ -27,9 +43,42 @@ def drawn_tables(view: BoardView) -> list[DrawnTable]:
         spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
         chart = charts.interval_chart(spans)
         labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
-        rows = list(zip(table.rows, chart.bars, strict=True))
-        drawn.append(DrawnTable(table.number, rows, chart, labels, table.shows_length))
+        bars = {row.subject_id: bar for row, bar in zip(table.rows, _bars(chart), strict=True)}
+        tiers = [DrawnTier(tier.title, [(row, bars[row.subject_id]) for row in tier.rows]) for tier in table.tiers]
+        drawn.append(DrawnTable(table.number, tiers, labels, table.shows_length, table.shows_style))
     return drawn
+
+
+# An arrow at each end that is open.
+OPEN_LEFT = SafeString(
+    '<svg x="0" y="12" width="1" height="1" overflow="visible"><path class="interval-open" d="M2 -6 L-4 0 L2 6"/></svg>'
+)
+OPEN_RIGHT = SafeString(
+    '<svg x="100%" y="12" width="1" height="1" overflow="visible">'
+    '<path class="interval-open" d="M-2 -6 L4 0 L-2 6"/></svg>'
+)
+
+
+def _bars(chart: charts.IntervalChart) -> list[SafeString]:
+    """What stands inside the drawing of each row. A template that looped over ticks in each row took most of a page's
+    time."""
+    line = '<line class="interval-axis" x1="{}" x2="{}" y1="0" y2="24"/>'
+    grid = format_html_join("", line, ((tick.at, tick.at) for tick in chart.ticks))
+    return [grid if bar is None else _bar(bar, grid) for bar in chart.bars]
+
+
+def _bar(bar: charts.Bar, grid: SafeString) -> SafeString:
+    return format_html(
+        '{}<line class="interval-bar" x1="{}" x2="{}" y1="12" y2="12"/>{}{}'
+        '<line class="interval-point" x1="{}" x2="{}" y1="12" y2="12"/>',
+        grid,
+        bar.start,
+        bar.end,
+        OPEN_LEFT if bar.open_left else "",
+        OPEN_RIGHT if bar.open_right else "",
+        bar.point,
+        bar.point,
+    )
 
 
 @dataclass(frozen=True)

@@ -163,13 +163,27 @@ def _comparison(run: RatingRun, one: Row, other: Row, meetings: Meetings) -> Com
         points = one.rating - other.rating
         std_error = std_error_between(run, *ids)
         if one.stored.group_id == other.stored.group_id:
-            if std_error is not None:
+            between = _between_first_two(run, *ids)
+            if between is not None:
+                lower, upper = between
+            elif std_error is not None:
                 lower, upper = points - run.quantile * std_error, points + run.quantile * std_error
             if not run.eta_unbounded:
                 theta = from_display([points, 0.0])
                 expected = float(win_share(theta, run.eta, np.zeros(2, dtype=np.int64))[0])
     ahead = share_ahead(run, *ids) if comparable else None
     return Comparison(one, other, meeting, comparable, points, lower, upper, ahead, expected)
+
+
+def _between_first_two(run: RatingRun, one: int, other: int) -> tuple[float | None, float | None] | None:
+    """The limits that the verdict tells of the first two, so that no page contradicts it. None for another pair."""
+    found = run.separation
+    if found is None or {one, other} != {found["leader"], found["runner_up"]}:
+        return None
+    lower, upper = found["lower"], found["upper"]
+    if one == found["leader"]:
+        return lower, upper
+    return None if upper is None else -upper, None if lower is None else -lower
 
 
 def std_error_between(run: RatingRun, one: int, other: int) -> float | None:

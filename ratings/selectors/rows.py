@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from django.utils.translation import gettext
@@ -72,19 +74,29 @@ class Row:
 
     @property
     def places(self) -> str:
-        """Places that the intervals of the differences leave open, such as "1 to 3"."""
-        first, last = self.stored.rank_from, self.stored.rank_to
+        """The interval of its rank, such as "1 to 3".
+
+        That of the resamples. Without them the places that the differences leave open; so also where these leave
+        one alone, and where all results between two groups went one way, which resamples cannot but repeat.
+        """
+        stored = self.stored
+        first, last = stored.rank_lower, stored.rank_upper
+        if first is None or last is None or stored.held_by_prior or stored.rank_from == stored.rank_to:
+            first, last = stored.rank_from, stored.rank_to
         if first is None or last is None:
             return "–"
-        if first == last:
-            return str(first)
-        return gettext("{first} to {last}").format(first=first, last=last)
+        return str(first) if first == last else gettext("{first} to {last}").format(first=first, last=last)
+
+    @property
+    def leads(self) -> bool:
+        """Established to be ahead of everybody else."""
+        return self.stored.rank_from == self.stored.rank_to == 1
 
     @property
     def first_text(self) -> str:
         """How often it came first in the resamples, where that is not plain from its place."""
         share = self.stored.first_share
-        if share is None or share < 0.005 or self.places == "1":
+        if share is None or share < 0.01 or self.leads:
             return ""
         return gettext("first in {share}").format(share=wording.resampled(share))
 
@@ -94,10 +106,22 @@ class Row:
         return "–" if adjusted is None else wording.number(adjusted)
 
     @property
+    def style_text(self) -> str:
+        controlled = self.stored.style_controlled_rating
+        return "–" if controlled is None else wording.number(controlled)
+
+    @property
+    def style_note(self) -> str:
+        stored = self.stored
+        if stored.style_controlled_rating is None:
+            return ""
+        return wording.limits(stored.style_controlled_ci_lower, stored.style_controlled_ci_upper)
+
+    @cached_property
     def rating_text(self) -> str:
         return gettext("no number") if self.rating is None else wording.number(self.rating)
 
-    @property
+    @cached_property
     def interval_text(self) -> str:
         return gettext("open") if self.rating is None else wording.limits(self.lower, self.upper)
 
@@ -106,6 +130,18 @@ class Row:
         """Where nothing but the prior keeps the number where it is."""
         open_end = self.rating is not None and (self.lower is None or self.upper is None)
         return gettext("held by the prior") if open_end and self.stored.held_by_prior else ""
+
+    @property
+    def games_text(self) -> str:
+        return wording.number(self.stored.games)
+
+    @property
+    def record_text(self) -> str:
+        return gettext("{wins} won, {ties} tied, {losses} lost").format(
+            wins=wording.number(self.stored.wins),
+            ties=wording.number(self.stored.ties),
+            losses=wording.number(self.stored.losses),
+        )
 
     @property
     def win_share_text(self) -> str:
@@ -133,6 +169,25 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Tier:
+    """Neighbours in rank of whom none is established to be ahead of another."""
+
+    # First and last place of the component.
+    first: int
+    last: int
+    rows: list[Row]
+
+    @property
+    def title(self) -> str:
+        """Said of several alone: never that they are equal, for nothing establishes that either."""
+        if self.first == self.last:
+            return ""
+        return gettext("{first} to {last}: order not established").format(
+            first=wording.number(self.first), last=wording.number(self.last)
+        )
+
+
+@dataclass(frozen=True)
 class Table:
     """One connected component: within it ratings compare."""
 
@@ -144,6 +199,16 @@ class Table:
         return any(row.stored.length_adjusted is not None for row in self.rows)
 
     @property
-    def tier(self) -> list[Row]:
-        """Those for whom the first place is open."""
-        return [row for row in self.rows if row.stored.rank_from == 1]
+    def shows_style(self) -> bool:
+        return any(row.stored.style_controlled_rating is not None for row in self.rows)
+
+    @property
+    def tiers(self) -> list[Tier]:
+        """One of each row where no resamples told tiers: then the places of each row have to do."""
+        found: list[Tier] = []
+        begin = 1
+        for _, members in groupby(enumerate(self.rows), lambda item: item[1].stored.tier or -item[0]):
+            rows = [row for _, row in members]
+            found.append(Tier(begin, begin + len(rows) - 1, rows))
+            begin += len(rows)
+        return found

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 
-from django.utils.formats import number_format
-from django.utils.translation import gettext, ngettext
+from django.utils.formats import get_format, number_format
+from django.utils.translation import get_language, gettext, ngettext
 
 
 def number(value: float | Decimal, digits: int = 0) -> str:
     # Rounded here, since number_format cuts; and adding nought turns -0 into 0.
     rounded = (round(value, digits) if isinstance(value, Decimal) else round(float(value), digits)) + 0
-    text = number_format(rounded, decimal_pos=digits, force_grouping=True)
-    return text.replace("-", "−")
+    language = get_language()
+    signs = _signs(language)
+    if signs is None:
+        text = number_format(rounded, decimal_pos=digits, force_grouping=True)
+        return text.replace("-", "−")
+    return f"{rounded:,.{digits}f}".translate(signs)
+
+
+@lru_cache(maxsize=50)
+def _signs(language: str | None) -> dict[int, str] | None:
+    """What a language writes for the signs of a number; None where it groups by other than threes.
+
+    A board has hundreds of numbers, and Django's own way looks each of these up for each of them.
+    """
+    if get_format("NUMBER_GROUPING", language, use_l10n=True) != 3:
+        return None
+    thousands = str(get_format("THOUSAND_SEPARATOR", language, use_l10n=True))
+    point = str(get_format("DECIMAL_SEPARATOR", language, use_l10n=True))
+    return str.maketrans({",": thousands, ".": point, "-": "−"})
 
 
 def signed(value: float) -> str:

@@ -21,11 +21,9 @@ from ratings.engine import (
     TieModel,
     default_ridge_for,
     error_to_display,
-    fisher,
     rate,
     to_display,
 )
-from ratings.engine.arrays import FloatArray
 from ratings.engine.intervals import Errors as EngineErrors
 from ratings.engine.slices import slice_counts, slices
 from ratings.models import Leaderboard, Rating, RatingRun, StyleCoefficient
@@ -310,9 +308,9 @@ def _ratings(
     run: RatingRun, board: Leaderboard, evidence: dataset.Evidence, result: Board, places: Places
 ) -> list[Rating]:
     figures = dataset.answer_figures(board, evidence.subjects)
-    rows, limits = [], _limits(result)
+    rows = []
     for index, subject in enumerate(evidence.subject_ids):
-        row = _rating(run, index, result, places, limits, figures.get(subject, dataset.AnswerFigures()))
+        row = _rating(run, index, result, places, figures.get(subject, dataset.AnswerFigures()))
         if board.is_wide:
             row.language_model_id, row.lineage = subject, evidence.lineages[subject]
         else:
@@ -326,38 +324,14 @@ def _open(board: Board, index: int, side: str) -> bool:
     return any(bool(getattr(one, f"open_{side}")[index]) for one in ends)
 
 
-@dataclass(frozen=True)
-class _Limits:
-    std_error: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-
-def _limits(board: Board) -> _Limits:
-    """Those of the board; in a component that only the prior holds together, Fisher's where they are wider.
-
-    Somebody who never won has results without any spread, so errors by sample would all but vanish there.
-    """
-    plain = fisher(board.fit)
-    held = board.held_by_prior & ~board.isolated
-    wide = _Limits(error_to_display(plain.std_error), to_display(plain.lower), to_display(plain.upper))
-    return _Limits(
-        np.where(held, np.fmax(board.std_error, wide.std_error), board.std_error),
-        np.where(held, np.fmin(board.lower, wide.lower), board.lower),
-        np.where(held, np.fmax(board.upper, wide.upper), board.upper),
-    )
-
-
-def _rating(
-    run: RatingRun, index: int, board: Board, places: Places, limits: _Limits, figures: dataset.AnswerFigures
-) -> Rating:
+def _rating(run: RatingRun, index: int, board: Board, places: Places, figures: dataset.AnswerFigures) -> Rating:
     return Rating(
         run=run,
         rating=known(board.rating[index]),
-        rating_std_error=known(limits.std_error[index]),
+        rating_std_error=known(board.std_error[index]),
         # An end is open as well where too many resamples leave it without a bound.
-        ci_lower=None if _open(board, index, "below") else known(limits.lower[index]),
-        ci_upper=None if _open(board, index, "above") else known(limits.upper[index]),
+        ci_lower=None if _open(board, index, "below") else known(board.lower[index]),
+        ci_upper=None if _open(board, index, "above") else known(board.upper[index]),
         component_id=places.component.get(index),
         group_id=int(board.fit.groups[index]) if index in places.component else None,
         rank=places.rank.get(index),

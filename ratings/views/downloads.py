@@ -7,11 +7,6 @@ from typing import Any
 from ratings.models import RatingRun
 from ratings.selectors import BoardView, Row, ratings_of, title_of
 
-COLUMNS = (
-    "group", "rank", "rank_from", "rank_to", "full_id", "label", "rating", "std_error", "ci_lower", "ci_upper",
-    "open_below", "open_above", "win_share", "games", "wins", "losses", "ties", "mean_cost_usd", "answers",
-    "answers_of_known_cost", "median_latency_ms", "rank_lower", "rank_upper", "first_share", "tier", "length_adjusted",
-)  # fmt: skip
 # What a spreadsheet would take for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -53,6 +48,9 @@ def record(row: Row) -> dict[str, Any]:
         "first_share": stored.first_share,
         "tier": stored.tier,
         "length_adjusted": stored.length_adjusted,
+        "style_controlled_rating": stored.style_controlled_rating,
+        "style_controlled_ci_lower": stored.style_controlled_ci_lower,
+        "style_controlled_ci_upper": stored.style_controlled_ci_upper,
     }
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ratings.engine.board import rate, without_busiest_rater
+from ratings.engine.clusters import cluster_robust
 from ratings.engine.comparisons import Comparisons, PairCounts
+from ratings.engine.intervals import fisher
 from ratings.engine.scale import error_to_display, from_display, to_display, win_share
 from tests.engine.helpers import clustered, from_cells
 
@@ -149,6 +151,29 @@ def test_nobody_is_left_out_of_a_board_of_one_rater() -> None:
     assert without_busiest_rater(data, rate(data)) is None
     with pytest.raises(ValueError, match="no rater labels"):
         without_busiest_rater(Comparisons(2, [0], [1], [0]), rate(data))  # type: ignore[arg-type]
+
+
+def test_errors_of_those_held_by_the_prior_are_no_narrower_than_fishers() -> None:
+    # The first two take turns; the third lost all of its matches, every one alike.
+    rows = [(0, 1, sample % 3 == 0, sample) for sample in range(30)]
+    rows += [(first, 2, 0, sample) for first in (0, 1) for sample in range(30)]
+    first, second, outcome, sample = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    data = Comparisons(3, first, second, outcome, cluster=sample)
+
+    board = rate(data, ridge=0.01)
+    sandwich, plain = cluster_robust(board.fit, data), fisher(board.fit)
+
+    assert board.errors == "cluster"
+    assert sandwich.std_error[2] < plain.std_error[2] / 3
+    np.testing.assert_allclose(board.std_error, error_to_display(plain.std_error))
+    assert board.upper[2] == pytest.approx(to_display(plain.upper)[2])
+    assert np.isneginf(board.lower[2])
+    # What the data bound keeps the errors that were asked for.
+    np.testing.assert_array_equal(board.intervals.covariance, sandwich.covariance)
+    free = rate(data, ridge=0.0)
+    np.testing.assert_allclose(
+        free.std_error[:2], error_to_display(cluster_robust(free.fit, data).std_error[:2]), rtol=1e-12
+    )
 
 
 def test_errors_without_their_labels_are_refused() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ratings.charts import Reading, Scale, Span, interval_chart, nice_step, progress_chart
+from ratings.charts import Reading, Scale, Span, interval_chart, nice_step, progress_chart, scatter
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,14 @@ def test_without_a_number_there_is_no_bar() -> None:
 
 
 # Lines over steps -----------------------------------------------------------------------------------------------
+def test_numbers_of_a_scatter_do_not_cover_each_other() -> None:
+    points = [(price, Span(1000 + 400 * price, None, None)) for price in (0.100, 0.101, 0.102, 0.5, 1.0)]
+    chart = scatter(points, [False, False, True, False, True])
+    assert [mark is not None and mark.numbered for mark in chart.marks] == [False, False, True, True, True]
+    assert not chart.all_numbered
+    assert scatter(points[2:], [True] * 3).all_numbered
+
+
 def places(points: str) -> list[tuple[float, float]]:
     pairs = (point.split(",") for point in points.split())
     return [(float(across), float(down)) for across, down in pairs]

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from django.utils import translation
+from django.utils.formats import number_format
 
 from arena.models import Judge, Tournament
 from ratings import services
 from ratings.models import RatingRun
-from ratings.selectors import BoardView, board_of, existing_board, wording
+from ratings.selectors import BoardView, board_of, comparisons_of, existing_board, wording
 from tests.ratings.test_services import DECIDED, THREE
 from tests.ratings.world import Played, simulated, tournament
 
@@ -42,6 +43,52 @@ def test_an_established_lead() -> None:
     )
     assert [row.places for row in view.tables[0].rows] == ["1", "2 to 3", "2 to 3"]
     assert view.verdict.caveats == []
+
+
+def test_tiers_hold_those_whose_order_is_open() -> None:
+    table = view_of(tournament(THREE, CLEAR, n_samples=60)).tables[0]
+    assert [[row.label for row in tier.rows] for tier in table.tiers] == [["Ada"], ["Bram", "Cleo"]]
+    assert [tier.title for tier in table.tiers] == ["", "2 to 3: order not established"]
+    assert [row.leads for row in table.rows] == [True, False, False]
+    # Who leads without doubt needs no share of first places, and who never was first has none.
+    assert [row.first_text for row in table.rows] == ["", "", ""]
+
+
+def test_without_resamples_there_are_no_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ratings.services.fitting.RESAMPLED_UP_TO", 0)
+    table = view_of(tournament(THREE, CLEAR, n_samples=60)).tables[0]
+    assert [tier.title for tier in table.tiers] == ["", "", ""]
+    assert [row.places for row in table.rows] == ["1", "2 to 3", "2 to 3"]
+
+
+def test_the_share_of_first_places_stands_where_the_first_is_open() -> None:
+    rows = [(0, 1, "first", 9), (0, 1, "second", 6), (1, 2, "tie", 9), (0, 2, "tie", 9)]
+    view = view_of(tournament(THREE, rows))
+    found = [row.first_text for row in view.tables[0].rows]
+    shares = [row.stored.first_share or 0 for row in view.tables[0].rows]
+    assert found == [f"first in {100 * share:.0f}%" for share in shares]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_two_pages_tell_the_same_of_the_first_two() -> None:
+    view = view_of(tournament(THREE, CLEAR, n_samples=60))
+    gap, (first, second, _) = view.verdict.gap, view.tables[0].rows
+    assert gap is not None
+    assert view.run is not None
+    run = RatingRun.objects.get(pk=view.run.pk)
+    ahead = next(found for found in comparisons_of(view.rows, run, first) if found.other is second)
+    behind = next(found for found in comparisons_of(view.rows, run, second) if found.other is first)
+    assert (ahead.lower, ahead.upper) == (gap.lower, gap.upper)
+    assert (behind.lower, behind.upper) == (-(gap.upper or 0), -(gap.lower or 0))
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "de", "fr", "hi", "ar"])
+def test_numbers_are_written_as_the_language_writes_them(language: str) -> None:
+    with translation.override(language):
+        for value, digits in ((0, 0), (-0.3, 0), (1234567, 0), (-1234.5, 1), (0.004, 3)):
+            rounded = round(float(value), digits) + 0
+            expected = number_format(rounded, decimal_pos=digits, force_grouping=True)
+            assert wording.number(value, digits) == expected.replace("-", "−")
 
 
 def test_a_lead_that_is_not_established() -> None:

@@ -343,7 +343,7 @@ def test_looking_for_what_is_due_takes_the_same_queries_for_any_number_of_boards
     tournament(THREE, DECIDED)
     tournament(THREE, DECIDED)
     services.refit_due_boards()
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         services.boards_due()
 
 

@@ -99,6 +99,24 @@ def test_an_admin_chooses_what_the_team_sees_first(admin: Client, member: Client
     assert admin.post(address(played, "board-prefer"), {"ties": "coin"}).status_code == 404
 
 
+def test_tiers_and_style_stand_on_the_page(member: Client, played: Played) -> None:
+    heading = "order not established"
+    board = Leaderboard.objects.get(tournament=played.tournament, preferred=True)
+    run = board.runs.get()
+    page = text(member.get(address(played)))
+    assert ("Style-controlled" in page) is run.ratings.exclude(style_controlled_rating=None).exists()
+    run.ratings.filter(candidate__label="Bram").update(
+        style_controlled_rating=1234.4, style_controlled_ci_lower=1100, style_controlled_ci_upper=1300
+    )
+    run.ratings.filter(rank__in=(1, 2)).update(tier=1, rank_lower=1, rank_upper=2, rank_from=1, rank_to=2)
+    run.ratings.filter(rank=3).update(tier=2)
+    page = text(member.get(address(played)))
+    assert page.count(heading) == 1
+    assert f"1 to 2: {heading}" in page
+    assert 'class="num" data-label="Style-controlled"><span>1,234<span class="cell-note">1,100 to 1,300' in page
+    assert page.count('<th scope="rowgroup" colspan="9">') == 1
+
+
 def test_csv(member: Client, played: Played) -> None:
     response = member.get(part(played, "board-csv", table="ratings"))
     assert response.streaming
