@@ -200,7 +200,7 @@ def evidence_hash(evidence: dataset.Evidence, method: dict[str, Any]) -> str:
     whole: dict[str, Any] = {"roster": evidence.roster, "triples": evidence.triples, "settings": method}
     if evidence.fine is not None:
         # Errors by sample hang on which sample a result came from.
-        whole["samples"] = sorted(evidence.fine)
+        whole["samples"] = evidence.fine
     if evidence.voted is not None:
         whole["raters"] = sorted(evidence.voted)
     return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
