@@ -8,6 +8,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from arena.models import Jury, Tournament
+from arena.selectors.concealment import concealed_tournaments
 from arena.views.access import TeamRequest
 from ratings import services
 from ratings.models import Leaderboard
@@ -32,9 +33,14 @@ def board_of_tournament(request: TeamRequest, public_id: str) -> Leaderboard:
 
 
 def board_by_id(request: TeamRequest, public_id: str) -> Leaderboard:
-    return get_object_or_404(
+    board = get_object_or_404(
         Leaderboard.objects.select_related("tournament", "jury"), team=request.team, public_id=public_id
     )
+    hidden = concealed_tournaments(request.membership)
+    # A board over several tournaments names the candidates of all of them.
+    if hidden and (board.is_wide or board.tournament_id in hidden):
+        raise Http404("kept from whoever votes blind")
+    return board
 
 
 def opened_board(request: TeamRequest) -> Leaderboard:

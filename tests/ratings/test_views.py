@@ -147,7 +147,7 @@ def test_the_history_takes_the_same_queries_for_any_number_of_runs(
     for step in (2, 3, 4):
         played.decide([(0, 1, "first", 1)], step=step)
         services.refit_due_boards()
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         member.get(part(played, "board-runs"))
 
 
