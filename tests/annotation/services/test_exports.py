@@ -30,6 +30,15 @@ def campaign() -> Campaign:
     return voted(make_team())
 
 
+def rounded(value: Any) -> Any:
+    """An imported match may have its two models the other way round, and sums in another order round otherwise."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(one) for one in value]
+    return round(value, 9) + 0.0 if isinstance(value, float) else value
+
+
 def results(campaign: Campaign) -> dict[str, Any]:
     """What people say, without the keys of an installation."""
     votes = votes_in([campaign])
@@ -38,8 +47,11 @@ def results(campaign: Campaign) -> dict[str, Any]:
     agreement = agreement_of(rated(votes, excluded), resamples=0)
     return {
         "tallies": people_tallies(campaign),
-        "agreement": {name: asdict(one) | {"cohen": list(one.cohen.values())} for name, one in agreement.items()},
-        "raters": sorted(str(asdict(one) | {"rater": 0}) for one in figures.values()),
+        "agreement": {
+            name: rounded(asdict(one) | {"cohen": [asdict(pair) for pair in one.cohen.values()]})
+            for name, one in agreement.items()
+        },
+        "raters": sorted(str(rounded(asdict(one) | {"rater": 0})) for one in figures.values()),
         "standings": sorted(Vote.objects.filter(campaign=campaign).values_list("standing", "choice", "is_current")),
     }
 
@@ -57,6 +69,8 @@ def test_votes_read_into_an_empty_instance_say_the_same(campaign: Campaign, tmp_
         if name
         not in {"id", "supersedes", "campaign", "campaign_name", "rater", "rater_kind", "assignment", "repeat_of"}
         and name != "match"
+        and not name.startswith(("first_", "second_"))
+        and name not in {"left", "outcome", "gold_expected"}
     ]
     before, after = (
         sorted(json.dumps([row[name] for name in names]) for row in vote_rows(one, ExportFilter()))
