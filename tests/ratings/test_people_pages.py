@@ -27,7 +27,7 @@ def played(world: World) -> Played:
 
 @pytest.fixture
 def campaign(played: Played) -> Campaign:
-    Campaign.objects.filter(team=played.tournament.team).update(status="closed")
+    Campaign.objects.filter(team=played.tournament.team, status="open").update(status="closed")
     campaign = campaign_over(played.tournament.team, played.tournament, status="open")
     for seed in range(3):
         cast(member_rater(campaign), opinions(seed))
