@@ -85,6 +85,8 @@ def manifest_of(tournament: Tournament) -> dict[str, Any]:
         "started_at": _moment(tournament.started_at),
         "finished_at": _moment(tournament.finished_at),
         "seed": tournament.seed,
+        # Of what record the tournament was made, and what that record says itself; null where it was played here.
+        "imported": tournament.settings.get("imported"),
         "settings": chosen,
         "config_sha256": digest(
             {

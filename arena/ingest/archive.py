@@ -58,15 +58,37 @@ class ZipSource:
         self._archive.close()
 
     def _unpack(self, info: zipfile.ZipInfo) -> BinaryIO:
-        try:
-            stream = self._archive.open(info)
-        except (zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError) as bad:
-            raise SourceError("is damaged: its header cannot be read") from bad
-        return buffered(UnpackedEntry(stream, info, self._allowance))
+        return unpack(self._archive, info, self._allowance)
+
+
+def unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> BinaryIO:
+    """One entry as a stream that is measured while it is read. Raises SourceError."""
+    try:
+        stream = archive.open(info)
+    except (zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError) as bad:
+        raise SourceError("is damaged: its header cannot be read") from bad
+    return buffered(UnpackedEntry(stream, info, allowance))
 
 
 def open_zip(path: Path, limits: Limits, log: ProblemLog) -> ZipSource | None:
     """The archive after every check that needs no unpacking, or None after it was refused."""
+    opened = open_entries(path, limits, log)
+    if opened is None:
+        return None
+    archive, files = opened
+    chosen = choose_samples(files, log)
+    if chosen is None:
+        archive.close()
+        return None
+    prefix, name = chosen
+    attachments = dict(attachments_of(files, prefix, name, log))
+    return ZipSource(archive, files[prefix + name], name, attachments, limits)
+
+
+def open_entries(
+    path: Path, limits: Limits, log: ProblemLog
+) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]] | None:
+    """The archive and its files by their clean paths, or None after it was refused. The caller closes it."""
     try:
         _check_directory_size(path, limits)
         archive = zipfile.ZipFile(path)
@@ -76,13 +98,16 @@ def open_zip(path: Path, limits: Limits, log: ProblemLog) -> ZipSource | None:
     except (zipfile.BadZipFile, struct.error, OSError, ValueError, NotImplementedError):
         log.refuse("is not a readable ZIP archive; it may be damaged or cut off")
         return None
-    source = _admit_all(archive, path.stat().st_size, limits, log)
-    if source is None:
+    files = _admit_all(archive, path.stat().st_size, limits, log)
+    if files is None:
         archive.close()
-    return source
+        return None
+    return archive, files
 
 
-def _admit_all(archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog) -> ZipSource | None:
+def _admit_all(
+    archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log: ProblemLog
+) -> dict[str, zipfile.ZipInfo] | None:
     files: dict[str, zipfile.ZipInfo] = {}
     names = NameRegister(log)
     for info in archive.infolist():
@@ -92,14 +117,7 @@ def _admit_all(archive: zipfile.ZipFile, packed_bytes: int, limits: Limits, log:
         if path is not None:
             files[path] = info
     _check_sizes(archive, packed_bytes, limits, log)
-    if log.refused:
-        return None
-    chosen = choose_samples(files, log)
-    if chosen is None:
-        return None
-    prefix, name = chosen
-    attachments = dict(attachments_of(files, prefix, name, log))
-    return ZipSource(archive, files[prefix + name], name, attachments, limits)
+    return None if log.refused else files
 
 
 def _check_entry(info: zipfile.ZipInfo, name: str, limits: Limits, log: ProblemLog) -> None:

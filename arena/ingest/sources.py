@@ -82,6 +82,16 @@ class FolderSource:
 
 
 def open_folder(root: Path, limits: Limits, log: ProblemLog) -> FolderSource | None:
+    files = folder_files(root, limits, log)
+    chosen = None if files is None else choose_samples(files, log)
+    if files is None or chosen is None:
+        return None
+    prefix, name = chosen
+    return FolderSource(files[prefix + name], name, dict(attachments_of(files, prefix, name, log)))
+
+
+def folder_files(root: Path, limits: Limits, log: ProblemLog) -> dict[str, Path] | None:
+    """The files of a folder by their clean paths, or None after it was refused."""
     files: dict[str, Path] = {}
     names = NameRegister(log)
     total = 0
@@ -99,13 +109,7 @@ def open_folder(root: Path, limits: Limits, log: ProblemLog) -> FolderSource | N
             files[path] = found
     if total > limits.unpacked_bytes:
         log.refuse(f"holds {total:,} bytes; the limit is {limits.unpacked_bytes:,}")
-    if log.refused:
-        return None
-    chosen = choose_samples(files, log)
-    if chosen is None:
-        return None
-    prefix, name = chosen
-    return FolderSource(files[prefix + name], name, dict(attachments_of(files, prefix, name, log)))
+    return None if log.refused else files
 
 
 def _walk(root: Path) -> Iterator[Path]:

@@ -71,6 +71,8 @@ class Ballot(models.Model):
     flipped = models.BooleanField(default=False)
     # `side`: A against B; `tie`: A or B against tie.
     flip_kind = models.CharField(max_length=5, blank=True)
+    # What the judge said, where a record has its words and not its verdicts.
+    explanation = models.TextField(blank=True)
     # The failed ballot that a stand-in's ballot replaces.
     replaces = models.OneToOneField("self", null=True, on_delete=models.CASCADE, related_name="stand_in")
 

@@ -57,6 +57,8 @@ class Tournament(PublicModel):
     spent_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0)
     reserved_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0)
     settings = models.JSONField(default=dict)
+    # Of the evidence of a record that was imported; `settings["imported"]` says what it was.
+    imported_hash = models.CharField(max_length=64, blank=True, editable=False)
     created_by = models.ForeignKey("arena.User", null=True, on_delete=models.SET_NULL, related_name="+")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -68,6 +70,9 @@ class Tournament(PublicModel):
         ]
         constraints = [
             models.CheckConstraint(condition=Q(max_matches__gte=1, step_size__gte=1), name="tournament_sizes_positive"),
+            models.UniqueConstraint(
+                fields=["team", "imported_hash"], condition=~Q(imported_hash=""), name="tournament_imported_once"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -259,6 +264,8 @@ class Match(PublicModel):
     # Under the majority preset a skipped trial is recorded as a tie that is never rated.
     forced_tie = models.BooleanField(default=False)
     imported = models.BooleanField(default=False)
+    # What the record of an imported match says beyond the columns.
+    recorded = models.JSONField(default=dict)
     decided_at = models.DateTimeField(null=True)
 
     objects = MatchQuerySet.as_manager()

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 
 from arena.judging.ballots import Counts, DecisionReason, decision_sentence
+from arena.judging.panels import is_same_model
 from arena.judging.protocol import Protocol
-from arena.models import Ballot, Call, Decision, Jury, Match, Outcome, Tournament, Verdict
+from arena.models import Ballot, Call, CallStatus, Candidate, Decision, Judge, Jury, Match, Outcome, Tournament, Verdict
 
 OPEN = (Match.Status.WAITING, Match.Status.JUDGING)
+SEATS = {"first_seat": "A", "second_seat": "B"}
+# In place of a pattern: judged, and nobody sat.
+NOBODY = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,12 @@ class MatchCriteria:
     split: bool = False
     flip: bool = False
     truncated: bool = False
+    # Keys of judges; what the first did, and of whom it differs.
+    judge: int | None = None
+    did: str = ""
+    other: int | None = None
+    # Votes of the panel as the audit sorts them, such as "AA-".
+    votes: str = ""
 
 
 def filtered_matches(tournament: Tournament, criteria: MatchCriteria) -> QuerySet[Match]:
@@ -51,8 +61,83 @@ def filtered_matches(tournament: Tournament, criteria: MatchCriteria) -> QuerySe
         matches = matches.filter(Q(first_trial__truncated=True) | Q(second_trial__truncated=True))
     if criteria.error:
         verdicts = Verdict.objects.filter(match=OuterRef("pk"), error_code=criteria.error, ballot__jury__primary=True)
+        if criteria.judge is not None:
+            verdicts = verdicts.filter(ballot__judge=criteria.judge)
         matches = matches.filter(Exists(verdicts))
+    if criteria.judge is not None:
+        matches = _by_judge(matches, tournament, criteria, criteria.judge)
+    if criteria.votes:
+        matches = matches.filter(pk__in=_with_votes(tournament, criteria.votes))
     return matches.order_by("sequence")
+
+
+def _by_judge(matches: QuerySet[Match], tournament: Tournament, criteria: MatchCriteria, judge: int) -> QuerySet[Match]:
+    """Matches on which a judge did something: what stands behind a figure of the audit."""
+    did = criteria.did
+    own = Ballot.objects.filter(match=OuterRef("pk"), jury__primary=True, judge=judge)
+    votes = own.filter(status=Ballot.Status.VOTE)
+    first, second = (Q(Exists(votes.filter(vote=side))) for side in (Outcome.FIRST, Outcome.SECOND))
+    if criteria.other is not None:
+        others = Ballot.objects.filter(match=OuterRef("pk"), judge=criteria.other, status=Ballot.Status.VOTE)
+        differ = [Q(Exists(votes.filter(vote=vote))) & Q(Exists(others.exclude(vote=vote))) for vote in Outcome.values]
+        return matches.filter(differ[0] | differ[1] | differ[2])
+    if did in {Ballot.Status.ABSTAINED, Ballot.Status.FAILED, Ballot.Status.EXCLUDED, Ballot.Status.INPUT_SKIPPED}:
+        return matches.filter(Exists(own.filter(status=did)))
+    if did == "flipped":
+        return matches.filter(Exists(own.filter(flipped=True)))
+    if did == Outcome.TIE:
+        return matches.filter(Exists(votes.filter(vote=Outcome.TIE)))
+    if did in SEATS:
+        # Each time: whoever names the better answer names either seat once where both orders are judged.
+        said = Verdict.objects.filter(ballot=OuterRef("pk"), status=CallStatus.SUCCEEDED)
+        always = Exists(said.filter(winner=SEATS[did])), ~Exists(said.exclude(winner=SEATS[did]))
+        return matches.filter(Exists(own.filter(*always)))
+    if did in {"longer", "shorter"}:
+        longer = Q(first_trial__characters__gt=F("second_trial__characters"))
+        shorter = Q(first_trial__characters__lt=F("second_trial__characters"))
+        taken, other = (longer, shorter) if did == "longer" else (shorter, longer)
+        return matches.filter((first & taken) | (second & other))
+    if did in {"itself", "not_itself", "played", "kin"}:
+        own_sides, kin = _relations(tournament, judge)
+        if did == "kin":
+            return matches.filter((first & Q(first__in=kin)) | (second & Q(second__in=kin)))
+        played = matches.filter(Q(first__in=own_sides) | Q(second__in=own_sides), Exists(votes))
+        for_itself = (first & Q(first__in=own_sides)) | (second & Q(second__in=own_sides))
+        return played if did == "played" else played.filter(for_itself if did == "itself" else ~for_itself)
+    return matches.filter(Exists(own))
+
+
+def _relations(tournament: Tournament, judge_id: int) -> tuple[list[int], list[int]]:
+    """Candidates that are the judge itself, and others of its family."""
+    judge = Judge.objects.filter(pk=judge_id, jury__tournament=tournament).first()
+    if judge is None:
+        return [], []
+    model_id, family = str(judge.snapshot.get("model_id", "")), str(judge.snapshot.get("family", "")).strip()
+    own, kin = [], []
+    for candidate in Candidate.objects.filter(tournament=tournament):
+        if is_same_model(model_id, str(candidate.snapshot.get("model_id", ""))):
+            own.append(candidate.pk)
+        elif family and is_same_model(family, str(candidate.snapshot.get("family", ""))):
+            kin.append(candidate.pk)
+    return own, kin
+
+
+def _with_votes(tournament: Tournament, signs: str) -> QuerySet[Match]:
+    """Keys of the matches whose primary panel voted so, whoever cast which vote."""
+    panel = Q(ballots__jury__primary=True, ballots__judge__replacement=False)
+    meanings = {
+        "A": Q(ballots__status="vote", ballots__vote="first"),
+        "B": Q(ballots__status="vote", ballots__vote="second"),
+        "t": Q(ballots__status="vote", ballots__vote="tie"),
+        "-": Q(ballots__status="abstained"),
+        "!": Q(ballots__status="failed"),
+    }
+    names = {sign: f"n{place}" for place, sign in enumerate(meanings)}
+    counts = {names[sign]: Count("ballots", filter=panel & meaning) for sign, meaning in meanings.items()}
+    rows = Match.objects.filter(tournament=tournament).order_by().values("pk").annotate(**counts)
+    wanted = {names[sign]: 0 if signs == NOBODY else signs.count(sign) for sign in meanings}
+    decided = rows.filter(**wanted, status__in=[Match.Status.DECIDED, Match.Status.INCONCLUSIVE])
+    return decided.values("pk")  # type: ignore[return-value]  # Keys alone, for a subquery.
 
 
 def _by_result(matches: QuerySet[Match], criteria: MatchCriteria) -> QuerySet[Match]:
@@ -71,6 +156,15 @@ def _by_result(matches: QuerySet[Match], criteria: MatchCriteria) -> QuerySet[Ma
             | Q(Exists(decisions.filter(outcome=other)), second=criteria.candidate)
         )
     return matches
+
+
+def place_of(judge: Judge) -> str:
+    """A judge's name in an address: its place on the panel, or among the stand-ins."""
+    return f"s{judge.position + 1}" if judge.replacement else str(judge.position + 1)
+
+
+def judges_of(tournament: Tournament) -> list[Judge]:
+    return list(Judge.objects.filter(jury__tournament=tournament, jury__primary=True))
 
 
 def categories_played(tournament: Tournament) -> list[str]:

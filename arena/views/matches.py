@@ -18,6 +18,7 @@ from arena.selectors.matches import (
     error_codes_of,
     filtered_matches,
     for_list,
+    judges_of,
     juries_on,
     match_in_full,
     neighbours,
@@ -55,6 +56,7 @@ def _filter(request: TeamRequest, tournament: Tournament) -> MatchFilter:
         candidates=list(tournament.candidates.only("position", "label", "tournament_id")),
         categories=categories_played(tournament),
         errors=error_codes_of(tournament),
+        judges=judges_of(tournament),
     )
 
 

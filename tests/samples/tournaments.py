@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from django.core.files.base import ContentFile
 
 from arena.models import LanguageModel, Verdict
 from arena.services.tournaments import create_tournament
+from tests.arena.ingest.recorded.builders import round_line
 from tests.arena.tournament_world import judge, make_cast, make_provider, make_tournament
 from tests.personas import Side
 from tests.url_samples import UrlSample
@@ -38,6 +42,11 @@ def _draft(side: Side) -> dict[str, Any]:
 
 def _match(side: Side) -> dict[str, Any]:
     return {**_tournament(side), "match": side.objects["match"].public_id}
+
+
+def _record(side: Side) -> list[ContentFile[bytes]]:
+    line = json.dumps(round_line(prompt_text=f"{side.canary} asks"))
+    return [ContentFile(line.encode(), name="battles.jsonl")]
 
 
 def _ids(models: list[LanguageModel]) -> list[str]:
@@ -81,6 +90,10 @@ SAMPLES = {
     "arena:tournament-stop": UrlSample(_tournament, post=lambda side: {}),
     "arena:tournament-budget": UrlSample(_draft, post=lambda side: {"budget_usd": "5"}),
     "arena:tournament-delete": UrlSample(_draft, post=lambda side: {}),
+    "arena:run-import": UrlSample(_team, post=lambda side: {"record": _record(side)}),
+    "arena:jury": UrlSample(_tournament),
+    "arena:jury-json": UrlSample(_tournament),
+    "arena:jury-table": UrlSample(lambda side: {**_tournament(side), "table": "judges"}),
     "arena:match-list": UrlSample(_tournament),
     "arena:match-detail": UrlSample(_match),
     "arena:match-answer": UrlSample(lambda side: {**_match(side), "side": "first"}),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import Q
 
 from arena.ingest import Inspection
+from arena.management.teams import team_named
 from arena.models import TaskSet, Team
 from arena.services.task_set_errors import NothingChanged, TaskSetError
 from arena.services.task_set_files import inspect_path
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["path"]
-        team = None if options["check"] else _team(options["team"])
+        team = None if options["check"] else team_named(options["team"])
         replaces = _task_set(team, options["new_version_of"]) if team and options["new_version_of"] else None
         try:
             self._say(f"Checking {path} ...")
@@ -90,20 +90,6 @@ class Command(BaseCommand):
                 self._say(f"{done} of {total} read")
 
         return tell
-
-
-def _team(wanted: str) -> Team:
-    teams = list(Team.objects.filter(Q(public_id=wanted) | Q(name=wanted)) if wanted else Team.objects.all()[:2])
-    if len(teams) == 1:
-        return teams[0]
-    if wanted:
-        how = "No team has" if not teams else "Several teams have"
-        raise CommandError(f"{how} the name or id {wanted!r}." + (" Use the id." if teams else ""))
-    raise CommandError(
-        "There are several teams: say which by --team."
-        if teams
-        else "There is no team yet: make one on the site first."
-    )
 
 
 def _task_set(team: Team, name: str) -> TaskSet:
