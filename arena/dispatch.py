@@ -22,13 +22,22 @@ from django.utils import timezone
 
 from arena import statements
 from arena.limits import by_tournament, slots
-from arena.models import Provider, Tournament, Trial, Verdict
+from arena.models import Jury, Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 TASKS: dict[Kind, str] = {"t": "arena.tasks.run_trial_task", "v": "arena.tasks.run_verdict_task"}
 MODELS: dict[Kind, type[Trial] | type[Verdict]] = {"t": Trial, "v": Verdict}
+
+
+@dataclass(frozen=True, order=True)
+class Queue:
+    """The due calls of a running tournament, or of a rejudge of one."""
+
+    tournament: int
+    # The jury that rejudges; 0 for the tournament itself.
+    rejudge: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,8 +187,10 @@ def _read_limits(provider_id: int) -> tuple[int, int | None] | None:
     return rows.first()
 
 
-def _read_running(_: int) -> list[int]:
-    return list(Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True))
+def _read_running(_: int) -> list[Queue]:
+    tournaments = Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True)
+    rejudges = Jury.objects.filter(primary=False, status=Jury.Status.RUNNING).values_list("tournament", "pk")
+    return [*(Queue(pk) for pk in tournaments), *(Queue(tournament, pk) for tournament, pk in rejudges)]
 
 
 _limits_of = _Lately(_read_limits)
@@ -221,51 +232,52 @@ def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
         raise
 
 
-def _due_rows(provider_id: int, wanted: int, held: list[str], tournaments: list[int]) -> list[Row]:
-    """Due rows in fair turns: the tournament with the fewest calls in flight goes first."""
-    running = list(tournaments)
+def _due_rows(provider_id: int, wanted: int, held: list[str], queues: list[Queue]) -> list[Row]:
+    """Due rows in fair turns: the tournament with the fewest calls in flight goes first, and before its rejudges."""
+    running = list(queues)
     in_flight = by_tournament(held)
     taken_already = set(held)
-    queues: dict[int, list[Row]] = {}
+    found: dict[Queue, list[Row]] = {}
     rows: list[Row] = []
     while len(rows) < wanted and running:
-        tournament = min(running, key=lambda pk: (in_flight[pk], pk))
-        if tournament not in queues:
+        queue = min(running, key=lambda one: (in_flight[one.tournament], one))
+        if queue not in found:
             seen = {(row.kind, row.id) for row in rows}
-            queues[tournament] = _untaken(provider_id, tournament, wanted, taken_already, seen)
-        if not queues[tournament]:
-            running.remove(tournament)
+            found[queue] = _untaken(provider_id, queue, wanted, taken_already, seen)
+        if not found[queue]:
+            running.remove(queue)
             continue
-        rows.append(queues[tournament].pop(0))
-        in_flight[tournament] += 1
+        rows.append(found[queue].pop(0))
+        in_flight[queue.tournament] += 1
     return rows
 
 
-def _untaken(provider_id: int, tournament: int, wanted: int, taken: set[str], seen: set[tuple[Kind, int]]) -> list[Row]:
+def _untaken(provider_id: int, queue: Queue, wanted: int, taken: set[str], seen: set[tuple[Kind, int]]) -> list[Row]:
     """Due rows without those that hold a slot (sent again while the first message still lies there) or are chosen."""
     for most in (wanted, wanted + len(taken) + len(seen)):
-        found = _due_of_tournament(provider_id, tournament, most)
+        found = _due_of_queue(provider_id, queue, most)
         free = [row for row in found if row.holder not in taken and (row.kind, row.id) not in seen]
         if len(found) < most or len(free) >= wanted:
             break
     return free
 
 
-def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:
+def _due_of_queue(provider_id: int, queue: Queue, wanted: int) -> list[Row]:
     now = timezone.now()
     resend_before = now - dt.timedelta(seconds=settings.RESEND_SECONDS)
     rows: list[Row] = []
     # Verdicts first: they bring matches to an end and let boards grow.
-    kinds: tuple[Kind, ...] = ("v", "t")
+    kinds: tuple[Kind, ...] = ("v",) if queue.rejudge else ("v", "t")
     for kind in kinds:
         if len(rows) < wanted:
             ids = statements.due(
                 MODELS[kind],
                 provider_id=provider_id,
-                tournament_id=tournament,
+                tournament_id=queue.tournament,
+                rejudge_id=queue.rejudge,
                 now=now,
                 resend_before=resend_before,
                 limit=wanted - len(rows),
             )
-            rows += [Row(kind, pk, tournament) for pk in ids]
+            rows += [Row(kind, pk, queue.tournament) for pk in ids]
     return rows

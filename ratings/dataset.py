@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from arena.models import CallStatus, Candidate, Decision, Jury, Match, Step, Tournament
+from arena.models import CallStatus, Candidate, Decision, DecisionOutcome, Jury, Match, Step, Tournament
 from ratings.engine import PairCounts
 from ratings.models import Leaderboard
 
@@ -132,27 +132,47 @@ def marks_of(juries: Collection[Jury]) -> dict[int, Marks]:
     for tournament, status, count, forced_ties in rows:
         matches[tournament][status] = count
         forced[tournament] = forced.get(tournament, 0) + forced_ties
+    own = _matches_of_rejudges(juries)
     return {
         jury.pk: Marks(
             *decisions.get(jury.pk, (0, 0)),
             candidates=candidates.get(jury.tournament_id, 0),
-            matches=dict(sorted(matches[jury.tournament_id].items())),
-            forced_ties=forced.get(jury.tournament_id, 0),
+            matches=dict(sorted((matches[jury.tournament_id] if jury.primary else own[jury.pk]).items())),
+            forced_ties=forced.get(jury.tournament_id, 0) if jury.primary else 0,
         )
         for jury in juries
     }
+
+
+def _matches_of_rejudges(juries: Collection[Jury]) -> dict[int, dict[str, int]]:
+    """As another jury decided them; the status of a match is what the tournament's own jury made of it."""
+    rejudges = [jury.pk for jury in juries if not jury.primary]
+    found: dict[int, dict[str, int]] = {pk: {} for pk in rejudges}
+    if not rejudges:
+        return found
+    inconclusive = Q(outcome=DecisionOutcome.INCONCLUSIVE)
+    rows = (
+        Decision.objects.current()
+        .filter(jury__in=rejudges)
+        .order_by()
+        .values_list("jury")
+        .annotate(decided=Count("id", filter=~inconclusive), inconclusive=Count("id", filter=inconclusive))
+    )
+    for jury, decided, undecided in rows:
+        found[jury] = {Match.Status.DECIDED.value: decided, Match.Status.INCONCLUSIVE.value: undecided}
+    return found
 
 
 def juries_to_look_at(now: dt.datetime) -> QuerySet[Jury]:
     """Juries whose decisions may have changed: those at work, those just done, and every other once an hour."""
     boards = Leaderboard.objects.filter(jury=OuterRef("pk"))
     return (
-        Jury.objects.filter(primary=True)
-        .exclude(tournament__status=Tournament.Status.DRAFT)
+        Jury.objects.exclude(tournament__status=Tournament.Status.DRAFT)
         .filter(
             Q(tournament__status__in=[Tournament.Status.RUNNING, Tournament.Status.PAUSED])
             | Q(status=Jury.Status.RUNNING)
             | Q(tournament__finished_at__gte=now - AFTERMATH)
+            | Q(finished_at__gte=now - AFTERMATH)
             | Exists(boards.exclude(refit_wanted_at=None))
             | ~Exists(boards.filter(checked_at__gte=now - LOOK_AGAIN))
         )

@@ -172,7 +172,12 @@ def categories_played(tournament: Tournament) -> list[str]:
 
 
 def error_codes_of(tournament: Tournament) -> list[str]:
-    codes = Verdict.objects.filter(tournament=tournament).exclude(error_code="").order_by().values_list("error_code")
+    codes = (
+        Verdict.objects.filter(tournament=tournament, rejudge=None)
+        .exclude(error_code="")
+        .order_by()
+        .values_list("error_code")
+    )
     return sorted(code for (code,) in codes.distinct())
 
 

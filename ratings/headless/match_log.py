@@ -114,7 +114,9 @@ def records(tournament: Tournament, match_ids: Sequence[int]) -> Iterator[dict[s
     )
     trials = {side for match in found.values() for side in (match.first_trial_id, match.second_trial_id) if side}
     answer_costs = _costs(Call.objects.filter(trial__in=trials).values_list("trial", "cost_usd"))
-    judge_costs = _costs(Call.objects.filter(verdict__match__in=match_ids).values_list("verdict", "cost_usd"))
+    judge_costs = _costs(
+        Call.objects.filter(verdict__match__in=match_ids, rejudge=None).values_list("verdict", "cost_usd")
+    )
     for match_id in match_ids:
         yield _record(tournament, found[match_id], answer_costs, judge_costs)
 
