@@ -136,6 +136,11 @@ class Live:
         return (self.open + self.to_come) / self.per_minute * 60
 
     @property
+    def can_retry(self) -> bool:
+        """Something failed that may be called again; what exactly, the page of the retry counts."""
+        return bool(self.trial_errors or self.verdict_errors)
+
+    @property
     def has_errors(self) -> bool:
         return bool(self.trial_errors or self.verdict_errors or self.call_errors)
 

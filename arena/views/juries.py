@@ -31,6 +31,7 @@ from arena.selectors.audit_words import (
     share_words,
 )
 from arena.selectors.jury_audit import kept_audit_of
+from arena.selectors.rejudging import ENDED
 from arena.views.access import TeamRequest, team_view
 from arena.views.tournaments import tournament_or_404
 from ratings.engine.agreement import Estimate, Wilson
@@ -120,6 +121,7 @@ def jury_audit(request: TeamRequest, tournament: str) -> HttpResponse:
         "categories": _categories(audit, links),
         "tables": list(TABLES),
         "imported": imported,
+        "can_rejudge": found.status in ENDED and request.membership.at_least(Role.ADMIN),
         "recorded": list(_recorded((imported or {}).get("recorded", {})))[:RECORDED_ROWS],
         "jury_query": "" if jury.primary else f"?jury={jury.public_id}",
     }

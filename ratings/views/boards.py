@@ -33,7 +33,9 @@ class DrawnTable:
 
 def _tournament(request: TeamRequest, public_id: str) -> tuple[Tournament, Jury]:
     tournament = get_object_or_404(Tournament, team=request.team, public_id=public_id)
-    jury = Jury.objects.filter(tournament=tournament, primary=True).first()
+    wanted = request.GET.get("jury", "")
+    chosen = {"public_id": wanted} if wanted else {"primary": True}
+    jury = Jury.objects.filter(tournament=tournament, **chosen).first()
     if jury is None:
         raise Http404("no jury")
     return tournament, jury
@@ -48,14 +50,18 @@ def _board(request: TeamRequest, public_id: str) -> Leaderboard:
     return existing_board(tournament, jury, ties)
 
 
-def _drawn(view: BoardView) -> list[DrawnTable]:
-    drawn = []
+def drawn(view: BoardView) -> list[DrawnTable]:
+    tables = []
     for table in view.tables:
         spans = [charts.Span(row.rating, row.lower, row.upper) for row in table.rows]
         chart = charts.interval_chart(spans)
         labels = [(tick.at, wording.number(tick.value)) for tick in chart.ticks]
-        drawn.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart, labels))
-    return drawn
+        tables.append(DrawnTable(table.number, list(zip(table.rows, chart.bars, strict=True)), chart, labels))
+    return tables
+
+
+def _jury_query(board: Leaderboard) -> str:
+    return "" if board.jury.primary else f"&jury={board.jury.public_id}"
 
 
 def _context(request: TeamRequest, board: Leaderboard) -> dict[str, Any]:
@@ -64,8 +70,10 @@ def _context(request: TeamRequest, board: Leaderboard) -> dict[str, Any]:
         "nav_section": "tournaments",
         "tournament": board.tournament,
         "board": board,
+        "jury": board.jury,
+        "jury_query": _jury_query(board),
         "view": view,
-        "tables": _drawn(view),
+        "tables": drawn(view),
         "tie_models": Leaderboard.Ties.choices,
         "may_prefer": request.membership.at_least(Role.ADMIN) and not board.preferred,
     }
@@ -139,7 +147,7 @@ def run_list(request: TeamRequest, tournament: str) -> HttpResponse:
         "tournament": found.tournament,
         "board": found,
         "page_obj": page,
-        "board_url": f"{reverse('ratings:board', kwargs=kwargs)}?ties={found.ties}",
+        "board_url": f"{reverse('ratings:board', kwargs=kwargs)}?ties={found.ties}{_jury_query(found)}",
     }
     return render(request, "ratings/run_list.html", context)
 

@@ -33,6 +33,7 @@ SAMPLES = {
     "ratings:progress": UrlSample(_board),
     "ratings:progress-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
     "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
+    "ratings:jury-compare": UrlSample(_board),
     "ratings:board-csv": UrlSample(_board),
     "ratings:board-json": UrlSample(_board),
     "ratings:run-list": UrlSample(_board),
