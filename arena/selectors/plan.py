@@ -111,6 +111,8 @@ class ModelPlan:
 class Plan:
     spec: TournamentSpec
     problems: list[str]
+    # Over recorded answers: nobody answers anew.
+    recorded: bool = False
     samples: int = 0
     matches: int = 0
     possible: int = 0
@@ -128,6 +130,11 @@ class Plan:
     matches_by_candidate: Counter[str] = field(default_factory=Counter)
     # A planned match, for the preview of the prompt: the sample's key, and the candidates' places.
     example: tuple[int, int, int] | None = None
+
+    @property
+    def called(self) -> list[ModelPlan]:
+        """Those who may be called."""
+        return [row for row in self.rows if not (self.recorded and row.role == "candidate")]
 
     @property
     def trials_to_generate(self) -> int:
@@ -149,11 +156,11 @@ class Plan:
 
     @property
     def unpriced(self) -> list[str]:
-        return list(dict.fromkeys(row.model.full_id for row in self.rows if row.price is None))
+        return list(dict.fromkeys(row.model.full_id for row in self.called if row.price is None))
 
     @property
     def unlimited(self) -> list[str]:
-        return list(dict.fromkeys(row.model.full_id for row in self.rows if row.model.max_tokens is None))
+        return list(dict.fromkeys(row.model.full_id for row in self.called if row.model.max_tokens is None))
 
     @property
     def is_bounded(self) -> bool:
@@ -212,7 +219,7 @@ def plan_verdicts(
     spec: TournamentSpec, matches: Sequence[tuple[int, int, int, int | None, int | None]], problems: list[str]
 ) -> Plan:
     """Verdicts over recorded answers: the sample, both language models and the characters of each answer."""
-    plan = Plan(spec, problems)
+    plan = Plan(spec, problems, recorded=True)
     samples = facts_of(Sample.objects.filter(pk__in={match[0] for match in matches}))
     place = {sample.pk: index for index, sample in enumerate(samples)}
     side = {model.pk: index for index, model in enumerate(spec.candidates)}
@@ -222,8 +229,6 @@ def plan_verdicts(
     for sample, first, second, *characters in matches:
         match = Planned(side[first], side[second], place[sample])
         draft.count_recorded(match, [count or 0 for count in characters])
-    # Nobody answers anew.
-    plan.rows = [row for row in plan.rows if row.role != "candidate"]
     return plan
 
 

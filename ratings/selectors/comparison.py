@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
@@ -43,7 +44,8 @@ def comparison_of(one: Jury, other: Jury, ties: str | None = None) -> Comparison
     }
     matches = Match.objects.filter(tournament=one.tournament_id).annotate(**outcomes)
     both = matches.filter(**{f"{name}__isnull": False for name in outcomes})
-    changed = both.exclude(outcome_one=F("outcome_other")).order_by("sequence")
+    alike: dict[str, Any] = {"outcome_one": F("outcome_other")}
+    changed = both.exclude(**alike).order_by("sequence")
     return Comparison(
         own,
         others,

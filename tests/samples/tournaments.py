@@ -103,7 +103,7 @@ def plan_data(side: Side, action: str = "draft", **values: Any) -> dict[str, Any
 
 
 def rejudge_data(side: Side, action: str = "start", **values: Any) -> dict[str, Any]:
-    data = plan_data(side, action, name=f"{side.canary}-rejudge", **values)
+    data = plan_data(side, action, **{"name": f"{side.canary}-rejudge", **values})
     return {name: value for name, value in data.items() if name not in {"task_set", "categories_of", "candidates"}}
 
 

@@ -171,6 +171,14 @@ def test_another_jury_calls_judges_only_and_decides_for_itself(demo_endpoint: St
     assert manifest_of(tournament) == manifest
 
 
+def test_two_runs_of_the_same_answers_have_the_same_hashes(arena_world: ArenaWorld, worker: Starter) -> None:
+    worker()
+    one, other = (manifest_of(play(arena_world.create(max_matches=3))) for _ in range(2))
+    assert other["counts"]["trials_reused"] == other["counts"]["trials"]["succeeded"]
+    for name in ("config_sha256", "prompts_sha256", "hosts", "hosts_reached"):
+        assert one[name] == other[name]
+
+
 def test_a_budget_pauses_a_rejudge_and_not_the_tournament(arena_world: ArenaWorld, worker: Starter) -> None:
     worker()
     tournament = play(arena_world.create())
