@@ -89,7 +89,7 @@ def finish_when_done(jury_id: int) -> None:
     if unfinished.exists():
         return
     with transaction.atomic():
-        jury = Jury.objects.select_for_update().select_related("tournament").get(pk=jury_id)
+        jury = Jury.objects.select_for_update(of=("self",)).select_related("tournament").get(pk=jury_id)
         if jury.status not in ACTIVE or unfinished.exists() or unopened(jury_id):
             return
         if Ballot.objects.filter(jury=jury_id, status=Ballot.Status.PENDING).exists():
@@ -151,7 +151,7 @@ def _withdraw(jury_id: int) -> None:
 
 @transaction.atomic
 def set_rejudge_budget(*, jury: Jury, budget_usd: Decimal | None, actor: User | None = None) -> None:
-    locked = Jury.objects.select_for_update().select_related("tournament__team").get(pk=jury.pk)
+    locked = Jury.objects.select_for_update(of=("self",)).select_related("tournament__team").get(pk=jury.pk)
     if locked.status != Status.PAUSED:
         raise TournamentError(["Pause the rejudge before changing its budget."])
     judges = Judge.objects.filter(jury=locked).select_related("language_model__provider")

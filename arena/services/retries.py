@@ -60,7 +60,9 @@ def retry_tournament(
 
 @transaction.atomic
 def retry_rejudge(*, jury: Jury, actor: User | None = None) -> None:
-    locked = Jury.objects.select_for_update().select_related("tournament__team").get(pk=jury.pk, primary=False)
+    locked = (
+        Jury.objects.select_for_update(of=("self",)).select_related("tournament__team").get(pk=jury.pk, primary=False)
+    )
     if locked.status not in RETRIED_JURIES:
         status = locked.get_status_display()
         raise TournamentError([f"The rejudge is {status}; pause it, or wait for its end, to retry what failed."])

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--retry", action="store_true", help="instead: call again what failed, and nothing else")
         parser.add_argument("--budget", type=dollars, metavar="USD", help="a hard stop for all of the tournament")
         parser.add_argument("--yes", action="store_true", help="start without asking")
-        parser.add_argument("--team", default="", help="name or id of the team; needed by nobody but the careful")
+        parser.add_argument("--team", default="", help="name or id of the team; refuse a tournament of another team")
         parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where the files go; default: here")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--yes", action="store_true", help="start without asking")
         parser.add_argument("--resume", default="", metavar="ID", help="go on with a rejudge instead")
         parser.add_argument("--budget", type=dollars, metavar="USD", help="a hard stop; replaces the one of the file")
-        parser.add_argument("--team", default="", help="name or id of the team; needed by nobody but the careful")
+        parser.add_argument("--team", default="", help="name or id of the team; refuse a tournament of another team")
         parser.add_argument(
             "--out", type=Path, default=Path(), metavar="DIR", help="where the board goes; default: here"
         )
