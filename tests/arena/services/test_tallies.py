@@ -75,7 +75,7 @@ def test_the_command_says_what_it_corrected(played: Played) -> None:
     call_command("recount", stdout=first)
     call_command("recount", stdout=second)
     assert "Spring check: counts of 3 candidates corrected" in first.getvalue()
-    assert second.getvalue() == "All counts agree with the decisions.\n"
+    assert second.getvalue() == "All counts agree with the decisions and votes.\n"
 
 
 def test_win_rate_counts_no_tie_and_is_nought_without_a_decision(played: Played) -> None:
