@@ -13,7 +13,9 @@ from urllib.parse import quote
 import pytest
 from django.db import transaction
 
-from arena.models import Candidate, LanguageModel, Price, Provider
+from annotation.services.raters import join_as_member
+from arena.models import Candidate, LanguageModel, Price, Provider, Role
+from ratings import services
 from tests.personas import World
 from tests.url_samples import named_urls, samples, send
 
@@ -116,6 +118,37 @@ def test_a_rater_is_turned_away_from_every_other_page_of_the_team(world: World) 
     statuses = {where: response.status_code for where, response in answers(world, "rater", TEAM_URLS)}
     opened = {where.split()[1] for where, status in statuses.items() if status != 404}
     assert opened == OPEN_TO_RATERS
+
+
+@pytest.mark.parametrize("source", ["jury", "human", "both"])
+def test_a_member_who_votes_is_shown_no_board_that_reaches_the_matches(source: str, world: World) -> None:
+    """Neither by its id nor in the list; of the team or of the task set as little as of the tournament."""
+    campaign = world.own.objects["campaign"]
+    voted_on = campaign.tournaments.get()
+    jury = voted_on.juries.get(primary=True)
+    method = services.Method(ties="rao_kupper", source=source)
+    lineage = voted_on.task_set.lineage
+    boards = [
+        services.board_of_jury(voted_on, jury, method),
+        services.wide_board(world.own.team, method, task_set_lineage=lineage),
+        services.wide_board(world.own.team, method),
+    ]
+    pages = {
+        name for name in SAMPLES if name.startswith("ratings:board-") and "board" in SAMPLES[name].kwargs(world.own)
+    }
+    assert len(pages) > 6
+
+    def statuses(persona: str) -> set[int]:
+        found = set()
+        for board in boards:
+            for name in sorted(pages):
+                kwargs = SAMPLES[name].kwargs(world.own) | {"board": board.public_id}
+                found.add(send(world.client(persona), name, SAMPLES[name], "GET", world.own, kwargs).status_code)
+        return found
+
+    assert statuses("admin") == {200}
+    join_as_member(campaign=campaign, membership=world.own.members[Role.MEMBER])
+    assert statuses("member") == {404}
 
 
 def test_the_pages_of_a_rater_link_to_none_that_turns_raters_away(world: World) -> None:

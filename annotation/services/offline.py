@@ -127,7 +127,8 @@ def _lines_of(path: Path, problems: list[Problem]) -> list[tuple[int, dict[str, 
         if path.stat().st_size > LARGEST_FILE:
             problems.append(Problem(path.name, None, None, f"The file is larger than {LARGEST_FILE:,} bytes."))
             return None
-        texts = path.read_bytes().decode("utf-8-sig").splitlines()
+        # By line feeds alone: JSON leaves other ends of lines in a comment as they are.
+        texts = path.read_bytes().decode("utf-8-sig").split("\n")
     except OSError as error:
         problems.append(Problem(str(path), None, None, f"The file cannot be read: {error.strerror}."))
         return None

@@ -132,11 +132,12 @@ def evidence_of(
             triples = _merged(triples, repeats, subjects)
         else:
             rows = _merged_fine(rows, repeats, subjects)
+    # A database gives rows in any order, and a sum of floats hangs on the order in its last digits.
     if rows is not None:
-        # A database gives groups in any order, and a sum of floats hangs on the order in its last digits.
         rows = sorted(rows)
         triples = _folded(rows)
     if voted is not None:
+        voted = sorted(voted)
         vote_triples = _folded((*row[:4], row[5]) for row in voted)
     evidence = Evidence(
         roster,

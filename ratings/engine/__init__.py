@@ -49,7 +49,14 @@ from ratings.engine.draws import seat, step_seed, sub_seed
 from ratings.engine.elo import Elo, elo_pass
 from ratings.engine.glicko2 import Glicko2, glicko2_periods
 from ratings.engine.intervals import Errors, Intervals, difference_std_error, difference_std_errors, fisher
-from ratings.engine.length import LengthControl, LongerAnswer, length_control, longer_answer
+from ratings.engine.length import (
+    LengthControl,
+    LongerAnswer,
+    length_control,
+    longer_answer,
+    normalised_difference,
+    own_share,
+)
 from ratings.engine.likelihood import TieModel, penalised_objective
 from ratings.engine.pairing import Outlook, Planned, pairs, remaining
 from ratings.engine.ranks import Ranks, Separation, ranks, separation, sweep_drop
@@ -114,7 +121,9 @@ __all__ = [
     "landis_koch",
     "length_control",
     "longer_answer",
+    "normalised_difference",
     "outcome_codes",
+    "own_share",
     "pairs",
     "penalised_objective",
     "rank_agreement",

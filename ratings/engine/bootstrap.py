@@ -406,6 +406,8 @@ class _Resampler:
         levels, converged = np.zeros((size, n)), np.ones(size, dtype=np.bool_)
         # Without a prior, or with nothing but ties, there is nothing to fit while eta runs away.
         idle = {column for column in running if fit.ridge == 0 or not (won[:, column] + lost[:, column]).any()}
+        # Nothing at all was drawn, as happens with few samples and raters at once.
+        idle |= set(np.flatnonzero(~(won + lost + tied).any(axis=0)).tolist())
         whole = np.setdiff1d(np.arange(size), failing)
         if whole.size:
             part = batch if whole.size == size else batch.columns(whole)

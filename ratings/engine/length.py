@@ -245,6 +245,42 @@ def length_control(
     )
 
 
+def own_share(comparisons: Comparisons, differences: ArrayLike) -> float:
+    """How much of a covariate's differences is not told by who answered.
+
+    Where it is near 0 the candidates differ in it throughout and hardly from answer to answer: its coefficient and
+    the strengths then stand for nearly the same thing, however sharp the fit.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        Rows with their counts.
+    differences : (m,) array_like
+        First minus second; rows that are not finite are left out.
+
+    Returns
+    -------
+    float
+        One minus the share of the sum of squares that a value for each candidate explains by least squares; NaN
+        where nothing differs.
+    """
+    x = np.asarray(differences, dtype=np.float64)
+    known = np.isfinite(x)
+    weight, x = _counts(comparisons)[known].astype(np.float64), x[known]
+    first, second, n = comparisons.first[known], comparisons.second[known], comparisons.n_candidates
+    total = float(weight @ (x * x))
+    if total == 0:
+        return math.nan
+    gram = np.zeros((n, n))
+    np.add.at(gram, (first, first), weight)
+    np.add.at(gram, (second, second), weight)
+    np.add.at(gram, (first, second), -weight)
+    np.add.at(gram, (second, first), -weight)
+    moment = np.bincount(first, weight * x, n) - np.bincount(second, weight * x, n)
+    explained = float(moment @ np.linalg.lstsq(gram, moment, rcond=None)[0])
+    return min(1.0, max(0.0, 1 - explained / total))
+
+
 def normalised_difference(first: ArrayLike, second: ArrayLike) -> FloatArray:
     """``(first - second) / (first + second)``, 0 where both are 0.
 

