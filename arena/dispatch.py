@@ -22,13 +22,22 @@ from django.utils import timezone
 
 from arena import statements
 from arena.limits import Traffic, by_tournament, slots
-from arena.models import Provider, Tournament, Trial, Verdict
+from arena.models import Jury, Provider, Tournament, Trial, Verdict
 
 Kind = Literal["t", "v"]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 TASKS: dict[Kind, str] = {"t": "arena.tasks.run_trial_task", "v": "arena.tasks.run_verdict_task"}
 MODELS: dict[Kind, type[Trial] | type[Verdict]] = {"t": Trial, "v": Verdict}
+
+
+@dataclass(frozen=True, order=True)
+class Queue:
+    """The due calls of a running tournament, or of a rejudge of one."""
+
+    tournament: int
+    # The jury that rejudges; 0 for the tournament itself.
+    rejudge: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,8 +187,10 @@ def _read_limits(provider_id: int) -> tuple[int, int | None] | None:
     return rows.first()
 
 
-def _read_running(_: int) -> list[int]:
-    return list(Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True))
+def _read_running(_: int) -> list[Queue]:
+    tournaments = Tournament.objects.filter(status=Tournament.Status.RUNNING).values_list("pk", flat=True)
+    rejudges = Jury.objects.filter(primary=False, status=Jury.Status.RUNNING).values_list("tournament", "pk")
+    return [*(Queue(pk) for pk in tournaments), *(Queue(tournament, pk) for tournament, pk in rejudges)]
 
 
 _limits_of = _Lately(_read_limits)
@@ -221,62 +232,63 @@ def _fill_once(provider_id: int, handed: int, *, fresh: bool = False) -> None:
         raise
 
 
-def _due_rows(provider_id: int, wanted: int, traffic: Traffic, tournaments: list[int]) -> list[Row]:
+def _due_rows(provider_id: int, wanted: int, traffic: Traffic, queues: list[Queue]) -> list[Row]:
     """Due rows in fair turns: the fewest calls in flight go first, and of equals who has waited for longest.
 
     Without the second rule the slot of a finished call would go back to the tournament it came from wherever
-    there are more tournaments than slots.
+    there are more tournaments than slots. The rejudges of a tournament come after it and take its turns.
     """
-    running = list(tournaments)
+    running = list(queues)
     in_flight = by_tournament(traffic.held)
     last_turns = dict(traffic.last_turns)
     latest = max(last_turns.values(), default=0.0)
     taken_already = set(traffic.held)
-    queues: dict[int, list[Row]] = {}
+    found: dict[Queue, list[Row]] = {}
     # Several tournaments may want the same trial, which needs one slot.
     seen: set[tuple[Kind, int]] = set()
     rows: list[Row] = []
     while len(rows) < wanted and running:
-        tournament = min(running, key=lambda pk: (in_flight[pk], last_turns.get(pk, 0.0), pk))
-        if tournament not in queues:
-            queues[tournament] = _untaken(provider_id, tournament, wanted, taken_already, seen)
-        row = next((row for row in queues[tournament] if (row.kind, row.id) not in seen), None)
+        queue = min(running, key=lambda one: (in_flight[one.tournament], last_turns.get(one.tournament, 0.0), one))
+        if queue not in found:
+            found[queue] = _untaken(provider_id, queue, wanted, taken_already, seen)
+        row = next((row for row in found[queue] if (row.kind, row.id) not in seen), None)
         if row is None:
-            running.remove(tournament)
+            running.remove(queue)
             continue
         seen.add((row.kind, row.id))
         rows.append(row)
-        in_flight[tournament] += 1
+        in_flight[queue.tournament] += 1
         latest += 1
-        last_turns[tournament] = latest
+        last_turns[queue.tournament] = latest
     return rows
 
 
-def _untaken(provider_id: int, tournament: int, wanted: int, taken: set[str], seen: set[tuple[Kind, int]]) -> list[Row]:
+def _untaken(provider_id: int, queue: Queue, wanted: int, taken: set[str], seen: set[tuple[Kind, int]]) -> list[Row]:
     """Due rows without those that hold a slot (sent again while the first message still lies there) or are chosen."""
     for most in (wanted, wanted + len(taken) + len(seen)):
-        found = _due_of_tournament(provider_id, tournament, most)
+        found = _due_of_queue(provider_id, queue, most)
         free = [row for row in found if row.holder not in taken and (row.kind, row.id) not in seen]
         if len(found) < most or len(free) >= wanted:
             break
     return free
 
 
-def _due_of_tournament(provider_id: int, tournament: int, wanted: int) -> list[Row]:
+def _due_of_queue(provider_id: int, queue: Queue, wanted: int) -> list[Row]:
     now = timezone.now()
     resend_before = now - dt.timedelta(seconds=settings.RESEND_SECONDS)
     rows: list[Row] = []
     # Verdicts first: they bring matches to an end and let boards grow.
-    kinds: tuple[Kind, ...] = ("v", "t")
+    kinds: tuple[Kind, ...] = ("v",) if queue.rejudge else ("v", "t")
     for kind in kinds:
         if len(rows) < wanted:
             ids = statements.due(
                 MODELS[kind],
                 provider_id=provider_id,
-                tournament_id=tournament,
+                tournament_id=queue.tournament,
+                rejudge_id=queue.rejudge,
                 now=now,
                 resend_before=resend_before,
                 limit=wanted - len(rows),
             )
-            rows += [Row(kind, pk, tournament) for pk in ids]
+            rows += [Row(kind, pk, queue.tournament) for pk in ids]
     return rows

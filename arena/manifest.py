@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 
 from arena.models import Ballot, Call, Candidate, Decision, Judge, Jury, Match, Tournament, Trial, Verdict
 
@@ -127,6 +127,8 @@ def _settings(tournament: Tournament, jury: Jury) -> dict[str, Any]:
         "baseline_weight": tournament.baseline_weight,
         "budget_usd": _money(tournament.budget_usd),
         "protocol": jury.protocol,
+        # How it went on after it had ended, each time with a seed of its own.
+        "extensions": tournament.settings.get("extensions", []),
     }
 
 
@@ -186,11 +188,16 @@ def _prompts(tournament: Tournament) -> dict[str, Any]:
     }
 
 
+def _calls(tournament: Tournament) -> QuerySet[Call]:
+    """What the run itself was; another jury over its answers comes after it and changes nothing of it."""
+    return Call.objects.filter(tournament=tournament, rejudge=None)
+
+
 def _hosts_reached(tournament: Tournament) -> list[str]:
     """Where answers and verdicts came from, those of reused answers too."""
     trials = Trial.objects.filter(requests__tournament=tournament).exclude(host="")
-    verdicts = Verdict.objects.filter(tournament=tournament).exclude(host="")
-    calls = Call.objects.filter(tournament=tournament).exclude(host="")
+    verdicts = Verdict.objects.filter(tournament=tournament, rejudge=None).exclude(host="")
+    calls = _calls(tournament).exclude(host="")
     return sorted(
         {
             host
@@ -203,7 +210,7 @@ def _hosts_reached(tournament: Tournament) -> list[str]:
 def _prices_used(tournament: Tournament) -> list[dict[str, Any]]:
     """As copied onto the calls, by full id; more than one where a price changed on the way."""
     rows = (
-        Call.objects.filter(tournament=tournament)
+        _calls(tournament)
         .order_by()
         .values_list("language_model", "input_price_usd", "output_price_usd", "cost_source")
         .annotate(calls=Count("pk"))
@@ -254,8 +261,8 @@ def _counts(tournament: Tournament, jury: Jury) -> dict[str, Any]:
         "flipped": Ballot.objects.filter(jury=jury, flipped=True).count(),
         "decisions": _by(decisions, "outcome"),
         "decision_reasons": _by(decisions, "reason"),
-        "calls": _by(Call.objects.filter(tournament=tournament), "purpose"),
-        "calls_by_status": _by(Call.objects.filter(tournament=tournament), "status"),
+        "calls": _by(_calls(tournament), "purpose"),
+        "calls_by_status": _by(_calls(tournament), "status"),
     }
 
 
@@ -264,7 +271,7 @@ def _by(rows: Any, field: str) -> dict[str, int]:
 
 
 def _spend(tournament: Tournament) -> dict[str, Any]:
-    calls = Call.objects.filter(tournament=tournament)
+    calls = _calls(tournament)
     total = calls.aggregate(cost=Sum("cost_usd"), tokens_in=Sum("input_tokens"), tokens_out=Sum("output_tokens"))
     return {
         # Of what is known; the calls without a cost are counted beside it.

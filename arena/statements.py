@@ -19,6 +19,8 @@ from arena.models import (
     BenchProbe,
     CallStatus,
     Candidate,
+    Decision,
+    Jury,
     Match,
     Step,
     Tally,
@@ -29,6 +31,8 @@ from arena.models import (
 )
 
 PaidModel = type[Trial] | type[Verdict]
+# Who pays for a call: a tournament, or the jury of a rejudge.
+Payer = Tournament | Jury
 QUEUED, RUNNING = CallStatus.QUEUED.value, CallStatus.RUNNING.value
 
 
@@ -39,19 +43,30 @@ def _table(model: type[models.Model]) -> str:
 DUE = f"""
     status = '{QUEUED}' AND (not_before IS NULL OR not_before <= %s) AND (dispatched_at IS NULL OR dispatched_at < %s)
 """
-DUE_VERDICTS = (
-    f"SELECT id FROM {_table(Verdict)} WHERE provider_id = %s AND tournament_id = %s AND {DUE} ORDER BY id LIMIT %s"
+DUE_VERDICTS = f"""
+    SELECT id FROM {_table(Verdict)} WHERE provider_id = %s AND tournament_id = %s AND rejudge_id IS NULL AND {DUE}
+    ORDER BY id LIMIT %s
+"""
+DUE_REJUDGED = (
+    f"SELECT id FROM {_table(Verdict)} WHERE provider_id = %s AND rejudge_id = %s AND {DUE} ORDER BY id LIMIT %s"
 )
 DUE_TRIALS = f"""
     SELECT trial.id FROM {_table(Trial)} trial
     JOIN {_table(TrialRequest)} request ON request.trial_id = trial.id
     WHERE trial.provider_id = %s AND request.tournament_id = %s AND {DUE} ORDER BY trial.id LIMIT %s
 """
-UNFINISHED = f"SELECT 1 FROM {_table(Verdict)} WHERE match_id = %s AND status IN ('{QUEUED}', '{RUNNING}') LIMIT 1"
+UNFINISHED = f"""
+    SELECT 1 FROM {_table(Verdict)}
+    WHERE match_id = %s AND status IN ('{QUEUED}', '{RUNNING}') AND rejudge_id IS NULL LIMIT 1
+"""
+UNFINISHED_REJUDGED = f"""
+    SELECT 1 FROM {_table(Verdict)}
+    WHERE match_id = %s AND status IN ('{QUEUED}', '{RUNNING}') AND rejudge_id = %s LIMIT 1
+"""
 LOAD_VERDICT = f"""
     SELECT verdict.provider_id, verdict.tournament_id, verdict.match_id, verdict.seat_order, verdict.failures,
-           verdict.waits, verdict.repairs, verdict.raw, verdict.finish_reason, ballot.id, ballot.judge_id,
-           ballot.jury_id, m.sequence, m.sample_id, one.id, one.answer, other.id, other.answer
+           verdict.waits, verdict.repairs, verdict.raw, verdict.finish_reason, verdict.rejudge_id, ballot.id,
+           ballot.judge_id, ballot.jury_id, m.sequence, m.sample_id, one.id, one.answer, other.id, other.answer
     FROM {_table(Verdict)} verdict
     JOIN {_table(Ballot)} ballot ON ballot.id = verdict.ballot_id
     JOIN {_table(Match)} m ON m.id = verdict.match_id
@@ -96,7 +111,7 @@ ROWS_UP_TO = f"""
     WHERE m.tournament_id = %s AND m.sequence <= %s AND step.number > %s ORDER BY m.sequence
 """
 LOCK_MATCH = f"""
-    SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id,
+    SELECT m.status, m.sequence, m.tournament_id, m.step_id, m.sample_id, m.first_id, m.second_id, m.decided_at,
            step.number, one.id, one.status, other.id, other.status
     FROM {_table(Match)} m
     JOIN {_table(Step)} step ON step.id = m.step_id
@@ -113,7 +128,15 @@ BALLOTS = f"""
     WHERE jury_id = %s AND match_id = %s ORDER BY id
 """
 VOTES = f"""
-    SELECT ballot_id, vote, error_code FROM {_table(Verdict)} WHERE match_id = %s ORDER BY ballot_id, seat_order
+    SELECT ballot_id, vote, error_code FROM {_table(Verdict)}
+    WHERE match_id = %s AND rejudge_id IS NULL ORDER BY ballot_id, seat_order
+"""
+VOTES_REJUDGED = f"""
+    SELECT ballot_id, vote, error_code FROM {_table(Verdict)}
+    WHERE match_id = %s AND rejudge_id = %s ORDER BY ballot_id, seat_order
+"""
+SUPERSEDE = f"""
+    UPDATE {_table(Decision)} SET superseded_at = %s WHERE jury_id = %s AND match_id = %s AND superseded_at IS NULL
 """
 LOAD_TRIAL = f"SELECT provider_id, language_model_id, sample_id, failures, waits FROM {_table(Trial)} WHERE id = %s"
 
@@ -128,6 +151,7 @@ VERDICT_COLUMNS = (
     "repairs",
     "raw",
     "finish_reason",
+    "rejudge_id",
 )
 
 
@@ -148,10 +172,18 @@ def _changed(sql: str, params: Iterable[Any]) -> int:
 
 
 def due(
-    model: PaidModel, *, provider_id: int, tournament_id: int, now: dt.datetime, resend_before: dt.datetime, limit: int
+    model: PaidModel,
+    *,
+    provider_id: int,
+    tournament_id: int,
+    rejudge_id: int = 0,
+    now: dt.datetime,
+    resend_before: dt.datetime,
+    limit: int,
 ) -> list[int]:
-    sql = DUE_VERDICTS if model is Verdict else DUE_TRIALS
-    rows = _rows(sql, [provider_id, tournament_id, moment(now), moment(resend_before), limit])
+    """Of a tournament; or, where a rejudge is named, of that one."""
+    sql = DUE_REJUDGED if rejudge_id else DUE_VERDICTS if model is Verdict else DUE_TRIALS
+    rows = _rows(sql, [provider_id, rejudge_id or tournament_id, moment(now), moment(resend_before), limit])
     return [row[0] for row in rows]
 
 
@@ -197,7 +229,9 @@ def has_open_matches(step_id: int) -> bool:
     return bool(_rows(OPEN_MATCH, [step_id]))
 
 
-def has_unfinished_verdicts(match_id: int) -> bool:
+def has_unfinished_verdicts(match_id: int, rejudge_id: int | None = None) -> bool:
+    if rejudge_id is not None:
+        return bool(_rows(UNFINISHED_REJUDGED, [match_id, rejudge_id]))
     return bool(_rows(UNFINISHED, [match_id]))
 
 
@@ -223,7 +257,8 @@ def load_verdict(verdict_id: int) -> Verdict | None:
     rows = _rows(LOAD_VERDICT, [verdict_id])
     if not rows:
         return None
-    own, (ballot_id, judge_id, jury_id, sequence, sample_id, *answers) = rows[0][:9], rows[0][9:]
+    width = len(VERDICT_COLUMNS)
+    own, (ballot_id, judge_id, jury_id, sequence, sample_id, *answers) = rows[0][:width], rows[0][width:]
     verdict = _partial(Verdict, id=verdict_id, ballot_id=ballot_id, **dict(zip(VERDICT_COLUMNS, own, strict=True)))
     verdict.match = _partial(Match, id=verdict.match_id, sequence=sequence, sample_id=sample_id)
     verdict.match.first_trial = _partial(Trial, id=answers[0], answer=answers[1])
@@ -238,9 +273,9 @@ def lock_match(match_id: int) -> Match | None:
     rows = _rows(LOCK_MATCH + lock, [match_id])
     if not rows:
         return None
-    names = ("status", "sequence", "tournament_id", "step_id", "sample_id", "first_id", "second_id")
-    match = _partial(Match, id=match_id, **dict(zip(names, rows[0][:7], strict=True)))
-    number, one, one_status, other, other_status = rows[0][7:]
+    names = ("status", "sequence", "tournament_id", "step_id", "sample_id", "first_id", "second_id", "decided_at")
+    match = _partial(Match, id=match_id, **dict(zip(names, rows[0][:8], strict=True)))
+    number, one, one_status, other, other_status = rows[0][8:]
     match.step = _partial(Step, id=match.step_id, number=number)
     match.first_trial = None if one is None else _partial(Trial, id=one, status=one_status)
     match.second_trial = None if other is None else _partial(Trial, id=other, status=other_status)
@@ -253,13 +288,19 @@ def ballots_of(jury_id: int, match_id: int) -> list[Ballot]:
     return [_partial(Ballot, jury_id=jury_id, match_id=match_id, **dict(zip(names, row, strict=True))) for row in rows]
 
 
-def votes_of(match_id: int) -> list[tuple[int, str, str]]:
-    """Of every verdict of a match: its ballot, its vote and its error code, in the order of the seats."""
-    return [(row[0], row[1], row[2]) for row in _rows(VOTES, [match_id])]
+def votes_of(match_id: int, rejudge_id: int | None = None) -> list[tuple[int, str, str]]:
+    """Of every verdict of a jury on a match: its ballot, vote and error code, in the order of the seats."""
+    sql, params = (VOTES, [match_id]) if rejudge_id is None else (VOTES_REJUDGED, [match_id, rejudge_id])
+    return [(row[0], row[1], row[2]) for row in _rows(sql, params)]
+
+
+def supersede(jury_id: int, match_id: int, now: dt.datetime) -> None:
+    """The decision so far stays as evidence, and makes room for the next."""
+    _changed(SUPERSEDE, [moment(now), jury_id, match_id])
 
 
 @lru_cache(maxsize=8)
-def _claim_sql(model: PaidModel, *, has_budget: bool) -> str:
+def _claim_sql(model: PaidModel, payer_model: type[Payer], *, has_budget: bool) -> str:
     payer = ", payer_id = %s" if model is Trial else ""
     # A budget set a moment ago must not be passed by a claim that does not know of it.
     budget = "" if has_budget else " AND budget_usd IS NULL"
@@ -268,7 +309,7 @@ def _claim_sql(model: PaidModel, *, has_budget: bool) -> str:
         SET status = '{RUNNING}', claim_token = %s, worker = %s, lease_until = %s, reserved_usd = %s,
             not_before = NULL{payer}
         WHERE id = %s AND status = '{QUEUED}' AND (not_before IS NULL OR not_before <= %s) AND EXISTS (
-            SELECT 1 FROM {_table(Tournament)} WHERE id = %s AND status = 'running'{budget})
+            SELECT 1 FROM {_table(payer_model)} WHERE id = %s AND status = 'running'{budget})
     """.strip()
 
 
@@ -279,26 +320,26 @@ def claim(
     worker: str,
     now: dt.datetime,
     lease_until: dt.datetime,
-    payer: Tournament,
+    payer: Payer,
     reserved_usd: Decimal | None,
 ) -> bool:
     model = type(row)
     reserved = connection.ops.adapt_decimalfield_value(reserved_usd, 14, 8)
     params = [token, worker, moment(lease_until), reserved]
     params += [payer.pk] if model is Trial else []
-    sql = _claim_sql(model, has_budget=payer.budget_usd is not None)
+    sql = _claim_sql(model, type(payer), has_budget=payer.budget_usd is not None)
     return bool(_changed(sql, [*params, row.pk, moment(now), payer.pk]))
 
 
-def book(tournament_id: int, spent_usd: Decimal) -> None:
+def book(payer: Payer, spent_usd: Decimal) -> None:
     """Charge a budget for a call that reserved nothing; without one there is nothing to charge."""
+    table = _table(type(payer))
     amount = connection.ops.adapt_decimalfield_value(spent_usd, 14, 8)
     if connection.vendor == "postgresql":
         # Who sets a budget at this moment waits until the call can be seen, or is waited for here.
-        _rows(f"SELECT 1 FROM {_table(Tournament)} WHERE id = %s FOR KEY SHARE", [tournament_id])
+        _rows(f"SELECT 1 FROM {table} WHERE id = %s FOR KEY SHARE", [payer.pk])
     _changed(
-        f"UPDATE {_table(Tournament)} SET spent_usd = spent_usd + %s WHERE id = %s AND budget_usd IS NOT NULL",
-        [amount, tournament_id],
+        f"UPDATE {table} SET spent_usd = spent_usd + %s WHERE id = %s AND budget_usd IS NOT NULL", [amount, payer.pk]
     )
 
 

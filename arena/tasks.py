@@ -23,6 +23,11 @@ def advance_tournament_task(tournament_id: int) -> None:
 
 
 @shared_task
+def advance_rejudge_task(jury_id: int) -> None:
+    reconcile.advance_rejudge(jury_id)
+
+
+@shared_task
 def reconcile_task() -> None:
     reconcile.reconcile_in_turn()
 

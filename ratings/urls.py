@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ratings.views import boards, parts, progress, reports
+from ratings.views import boards, juries, parts, progress, reports
 
 app_name = "ratings"
 _OF_TOURNAMENT = "t/<str:team>/tournaments/<str:tournament>/board/"
@@ -12,6 +12,7 @@ urlpatterns = [
     path(_OF_TOURNAMENT, boards.board, name="board"),
     path(f"{_OF_TOURNAMENT}fragment/", boards.board_fragment, name="board-fragment"),
     path(f"{_OF_TOURNAMENT}prefer/", boards.board_prefer, name="board-prefer"),
+    path(f"{_OF_TOURNAMENT}juries/", juries.jury_compare, name="jury-compare"),
     path(f"{_OF_TOURNAMENT}progress/", progress.progress, name="progress"),
     path(f"{_OF_TOURNAMENT}progress/fragment/", progress.progress_fragment, name="progress-fragment"),
     path("t/<str:team>/tournaments/<str:tournament>/report/", reports.report, name="report"),

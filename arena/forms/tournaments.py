@@ -57,19 +57,10 @@ def _number(label: Any, *, initial: int, low: int, high: int, help_text: Any = "
     )
 
 
-class PlanForm(forms.Form):
-    """The choices of the plan page. `strict` asks for everything that a draft needs, a name above all."""
+class PanelForm(forms.Form):
+    """Who judges, and how."""
 
     name = forms.CharField(label=_("Name"), max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
-    task_set = forms.ChoiceField(label=_("Task set"))
-    categories_of = forms.CharField(required=False, widget=forms.HiddenInput)
-    categories = forms.MultipleChoiceField(
-        label=_("Categories"),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("None chosen means all."),
-    )
-    candidates = forms.MultipleChoiceField(label=_("Candidates"), required=False)
     judges = forms.MultipleChoiceField(label=_("Judges"), required=False)
     replacements = forms.MultipleChoiceField(label=_("Stand-ins"), required=False)
 
@@ -129,15 +120,6 @@ class PlanForm(forms.Form):
         help_text=_("In place of accuracy, instruction following, completeness, clarity and conciseness."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
-
-    max_matches = _number(_("Matches"), initial=100, low=1, high=MOST_MATCHES)
-    step_size = _number(_("Matches a step"), initial=20, low=1, high=MOST_MATCHES)
-    pairing = forms.ChoiceField(
-        label=_("Pairing"),
-        choices=Tournament.Pairing.choices,
-        help_text=_("Round robin goes with audited judging, by uncertainty with majority; any goes with either."),
-    )
-    seed = _number(_("Seed"), initial=1, low=0, high=LARGEST_SEED, help_text=_("Same seed, same schedule."))
     budget_usd = forms.DecimalField(
         label=_("Budget"),
         required=False,
@@ -147,6 +129,59 @@ class PlanForm(forms.Form):
         help_text=_("A hard stop: no call leaves that could pass it."),
         widget=forms.NumberInput(attrs={"class": "input-number", "step": "any", "min": "0"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = self.cleaned_data
+        if cleaned.get("language") == OTHER_LANGUAGE and not cleaned.get("language_other"):
+            self.add_error("language_other", _("Name the language, or choose one of the list."))
+        self.check_more(cleaned)
+        if not self.errors:
+            cleaned["protocol"] = self._protocol(cleaned)
+        return cleaned
+
+    def check_more(self, cleaned: Mapping[str, Any]) -> None:
+        """What belongs to one page alone."""
+
+    def choices_of(self, name: str, choices: Sequence[tuple[str, Any]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def _protocol(self, cleaned: Mapping[str, Any]) -> Protocol | None:
+        other = cleaned["language"] == OTHER_LANGUAGE
+        overrides = {part: cleaned[part] for part in PARTS}
+        overrides["language"] = cleaned["language_other"].strip() if other else cleaned["language"]
+        overrides["criteria"] = cleaned["criteria"].strip() or None
+        try:
+            return PRESETS[cleaned["preset"]].with_overrides(overrides)
+        except ProtocolError as error:
+            for problem in error.problems:
+                name, _colon, words = problem.partition(": ")
+                field = "language_other" if name == "language" and other else name
+                self.add_error(field if field in self.fields else None, words or problem)
+            return None
+
+
+class PlanForm(PanelForm):
+    """The choices of the plan page. `strict` asks for everything that a draft needs, a name above all."""
+
+    task_set = forms.ChoiceField(label=_("Task set"))
+    categories_of = forms.CharField(required=False, widget=forms.HiddenInput)
+    categories = forms.MultipleChoiceField(
+        label=_("Categories"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("None chosen means all."),
+    )
+    candidates = forms.MultipleChoiceField(label=_("Candidates"), required=False)
+    max_matches = _number(_("Matches"), initial=100, low=1, high=MOST_MATCHES)
+    step_size = _number(_("Matches a step"), initial=20, low=1, high=MOST_MATCHES)
+    pairing = forms.ChoiceField(
+        label=_("Pairing"),
+        choices=Tournament.Pairing.choices,
+        help_text=_("Round robin goes with audited judging, by uncertainty with majority; any goes with either."),
+    )
+    seed = _number(_("Seed"), initial=1, low=0, high=LARGEST_SEED, help_text=_("Same seed, same schedule."))
     baseline = forms.ChoiceField(label=_("Baseline"), required=False, help_text=_("A candidate that plays more often."))
     baseline_percent = forms.IntegerField(
         label=_("Its share of matches"),
@@ -169,7 +204,7 @@ class PlanForm(forms.Form):
                 "categories_of": chosen,
                 "parts_of": "audited",
                 "language": "en",
-                **_parts(PRESETS["audited"]),
+                **preset_parts(PRESETS["audited"]),
             },
         )
         self.strict = strict
@@ -182,20 +217,15 @@ class PlanForm(forms.Form):
         self.fields["name"].required = True
 
     def _offer(self) -> None:
-        self._choices("task_set", [(key, str(row)) for key, row in self.task_sets.items()])
+        self.choices_of("task_set", [(key, str(row)) for key, row in self.task_sets.items()])
         names = [(key, row.full_id) for key, row in self.models.items()]
         for name in ("candidates", "judges", "replacements"):
-            self._choices(name, names)
-        self._choices("baseline", [("", _("none")), *names])
+            self.choices_of(name, names)
+        self.choices_of("baseline", [("", _("none")), *names])
         task_set = self.task_sets.get(str(self["task_set"].value() or ""))
         self.known_categories = categories_of(task_set) if task_set is not None else []
         offered = [(name, f"{name} ({count})") for name, count in self.known_categories if name]
-        self._choices("categories", offered)
-
-    def _choices(self, name: str, choices: Sequence[tuple[str, Any]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices
+        self.choices_of("categories", offered)
 
     def model_rows(self) -> list[ModelChoice]:
         chosen = {name: set(self[name].value() or ()) for name in ("candidates", "judges", "replacements")}
@@ -208,29 +238,9 @@ class PlanForm(forms.Form):
             for key, model in self.models.items()
         ]
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = self.cleaned_data
-        if cleaned.get("language") == OTHER_LANGUAGE and not cleaned.get("language_other"):
-            self.add_error("language_other", _("Name the language, or choose one of the list."))
+    def check_more(self, cleaned: Mapping[str, Any]) -> None:
         if cleaned.get("baseline_percent") is not None and not cleaned.get("baseline"):
             self.add_error("baseline", _("Choose which candidate the share is of."))
-        if not self.errors:
-            cleaned["protocol"] = self._protocol(cleaned)
-        return cleaned
-
-    def _protocol(self, cleaned: Mapping[str, Any]) -> Protocol | None:
-        other = cleaned["language"] == OTHER_LANGUAGE
-        overrides = {part: cleaned[part] for part in PARTS}
-        overrides["language"] = cleaned["language_other"].strip() if other else cleaned["language"]
-        overrides["criteria"] = cleaned["criteria"].strip() or None
-        try:
-            return PRESETS[cleaned["preset"]].with_overrides(overrides)
-        except ProtocolError as error:
-            for problem in error.problems:
-                name, _colon, words = problem.partition(": ")
-                field = "language_other" if name == "language" and other else name
-                self.add_error(field if field in self.fields else None, words or problem)
-            return None
 
     def spec(self) -> TournamentSpec:
         data = self.cleaned_data
@@ -257,15 +267,21 @@ class PlanForm(forms.Form):
         )
 
 
-def _settled(data: QueryDict) -> QueryDict:
-    """Another preset brings its own parts, and another task set has other categories."""
+def with_parts_of_preset(data: QueryDict) -> QueryDict:
+    """Another preset brings its own parts."""
     settled = data.copy()
     preset = str(data.get("preset", ""))
     if preset in PRESETS and data.get("parts_of") != preset:
-        for name, value in _parts(PRESETS[preset]).items():
+        for name, value in preset_parts(PRESETS[preset]).items():
             settled[name] = str(value)
         settled["pairing"] = PAIRING_OF_PRESET[preset]
         settled["parts_of"] = preset
+    return settled
+
+
+def _settled(data: QueryDict) -> QueryDict:
+    """And another task set has other categories."""
+    settled = with_parts_of_preset(data)
     if data.get("categories_of") != data.get("task_set"):
         settled.setlist("categories", [])
         settled["categories_of"] = str(data.get("task_set", ""))
@@ -281,7 +297,7 @@ def with_standard_criteria(data: QueryDict) -> QueryDict:
     return filled
 
 
-def _parts(protocol: Protocol) -> dict[str, Any]:
+def preset_parts(protocol: Protocol) -> dict[str, Any]:
     return {part: getattr(protocol, part) for part in PARTS}
 
 

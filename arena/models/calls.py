@@ -109,6 +109,8 @@ class Call(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="calls")
     tournament = models.ForeignKey("arena.Tournament", null=True, on_delete=models.CASCADE, related_name="calls")
+    # The jury that paid, where the tournament did not.
+    rejudge = models.ForeignKey("arena.Jury", null=True, on_delete=models.SET_NULL, related_name="calls")
     provider = models.ForeignKey(Provider, null=True, on_delete=models.SET_NULL, related_name="+")
     language_model = models.ForeignKey(LanguageModel, null=True, on_delete=models.SET_NULL, related_name="calls")
     purpose = models.CharField(max_length=10, choices=Purpose.choices)

@@ -14,8 +14,13 @@ class Jury(PublicModel):
     """A panel and its protocol over the matches of one tournament; a rejudge is a second jury."""
 
     class Status(models.TextChoices):
+        """A primary jury runs and finishes with its tournament; a rejudge has a life of its own."""
+
         RUNNING = "running", _("running")
+        PAUSED = "paused", _("paused")
         FINISHED = "finished", _("finished")
+        STOPPED = "stopped", _("stopped")
+        FAILED = "failed", _("failed")
 
     tournament = models.ForeignKey(Tournament, on_delete=models.CASCADE, related_name="juries")
     primary = models.BooleanField(default=True)
@@ -23,13 +28,29 @@ class Jury(PublicModel):
     # `arena.judging.protocol.Protocol` as JSON: preset, seat orders, quorum, aggregation, language, criteria ...
     protocol = models.JSONField()
 
+    # Of a rejudge alone: the tournament's own stand with the tournament.
+    name = models.CharField(_("name"), max_length=200, blank=True)
+    reason = models.CharField(max_length=20, choices=Tournament.Reason.choices, blank=True)
+    reason_text = models.TextField(blank=True)
+    # Matches with higher numbers were planned after it began.
+    last_sequence = models.PositiveIntegerField(null=True)
+    budget_usd = models.DecimalField(_("budget, $"), max_digits=12, decimal_places=4, null=True, blank=True)
+    spent_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0)
+    reserved_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0)
+    created_by = models.ForeignKey("arena.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    finished_at = models.DateTimeField(null=True)
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tournament"], condition=Q(primary=True), name="jury_one_primary")
         ]
 
     def __str__(self) -> str:
-        return f"jury of {self.tournament}"
+        return self.name or f"jury of {self.tournament}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in {self.Status.RUNNING, self.Status.PAUSED}
 
 
 class Judge(models.Model):
@@ -104,6 +125,8 @@ class Verdict(PaidCall):
     # Copies of the ballot's, so that queue and fan-in need no join.
     match = models.ForeignKey(Match, on_delete=models.CASCADE, related_name="verdicts")
     tournament = models.ForeignKey(Tournament, on_delete=models.CASCADE, related_name="verdicts")
+    # The jury, where it is not the tournament's own: then it pays.
+    rejudge = models.ForeignKey(Jury, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     seat_order = models.PositiveSmallIntegerField(choices=SeatOrder.choices)
     # Which seat the judge named: A, B or tie.
     winner = models.CharField(max_length=3, blank=True)
@@ -117,6 +140,8 @@ class Verdict(PaidCall):
     structured = models.CharField(max_length=10, blank=True)
     # An answer over the cap was cut for the judge.
     cut = models.BooleanField(default=False)
+    # What came of it before it was called again by hand: error codes, errors, raw replies.
+    earlier = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PaidCallQuerySet["Verdict"].as_manager()
@@ -127,6 +152,7 @@ class Verdict(PaidCall):
             models.Index(fields=["provider", "id"], name="verdict_queue", condition=Q(status="queued")),
             models.Index(fields=["lease_until"], name="verdict_running", condition=Q(status="running")),
             models.Index(fields=["match"], name="verdict_unfinished", condition=Q(status__in=["queued", "running"])),
+            models.Index(fields=["rejudge", "status"], name="verdict_of_rejudge", condition=Q(rejudge__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -145,8 +171,12 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
         return self.filter(superseded_at=None)
 
     def rated(self) -> DecisionQuerySet:
-        """What may enter a fit: current, conclusive, of a match that was not void."""
-        return self.current().exclude(outcome=DecisionOutcome.INCONCLUSIVE).filter(match__status=Match.Status.DECIDED)
+        """What may enter a fit: current, conclusive, of a match that was not void.
+
+        A match that the tournament's own jury could not decide may be decided by another one.
+        """
+        judged = [Match.Status.DECIDED, Match.Status.INCONCLUSIVE]
+        return self.current().exclude(outcome=DecisionOutcome.INCONCLUSIVE).filter(match__status__in=judged)
 
 
 class Decision(models.Model):

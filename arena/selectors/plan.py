@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from django.db.models import Avg, Count, F, Func, IntegerField, TextField
+from django.db.models import Avg, Count, F, Func, IntegerField, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from arena.judging.panels import may_judge
@@ -17,7 +17,7 @@ from arena.judging.prompts import judge_messages, schema_in_prompt, verdict_sche
 from arena.judging.protocol import Protocol
 from arena.judging.skips import TRIAL_LIMITS
 from arena.llm.pricing import IMAGE_TOKENS, MESSAGE_OVERHEAD_BYTES, PDF_PAGE_TOKENS, worst_case_usd
-from arena.models import Call, CallStatus, LanguageModel, Price, SampleAttachment, TaskSet, Trial
+from arena.models import Call, CallStatus, LanguageModel, Price, Sample, SampleAttachment, TaskSet, Trial
 from arena.selectors.cells import Cell, known_trials, reads_as_judge, refused_types
 from arena.selectors.plan_warnings import PlanWarning, warnings_of
 from arena.selectors.specs import TournamentSpec, named, prices_of, problems_of
@@ -120,6 +120,8 @@ class Example:
 class Plan:
     spec: TournamentSpec
     problems: list[str]
+    # Over recorded answers: nobody answers anew.
+    recorded: bool = False
     samples: int = 0
     matches: int = 0
     possible: int = 0
@@ -137,6 +139,11 @@ class Plan:
     matches_by_candidate: Counter[str] = field(default_factory=Counter)
     # The first match that is judged, for the preview of the prompt.
     example: Example | None = None
+
+    @property
+    def called(self) -> list[ModelPlan]:
+        """Those who may be called."""
+        return [row for row in self.rows if not (self.recorded and row.role == "candidate")]
 
     @property
     def trials_to_generate(self) -> int:
@@ -158,11 +165,11 @@ class Plan:
 
     @property
     def unpriced(self) -> list[str]:
-        return list(dict.fromkeys(row.model.full_id for row in self.rows if row.price is None))
+        return list(dict.fromkeys(row.model.full_id for row in self.called if row.price is None))
 
     @property
     def unlimited(self) -> list[str]:
-        return list(dict.fromkeys(row.model.full_id for row in self.rows if row.model.max_tokens is None))
+        return list(dict.fromkeys(row.model.full_id for row in self.called if row.model.max_tokens is None))
 
     @property
     def is_bounded(self) -> bool:
@@ -203,10 +210,56 @@ def plan_of(spec: TournamentSpec) -> Plan:
     return plan
 
 
+def plan_more(spec: TournamentSpec, sample_ids: Sequence[int], already: Sequence[tuple[int, int, int]]) -> Plan:
+    """Matches beyond those there are; the candidates and samples of the spec are those of both."""
+    plan = Plan(spec, [])
+    by_id = {sample.pk: sample for sample in facts_of(Sample.objects.filter(pk__in=sample_ids))}
+    samples = [by_id[pk] for pk in sample_ids]
+    pks = [model.pk for model in spec.candidates]
+    baseline = pks.index(spec.baseline.pk) if spec.baseline is not None else None
+    planned = pairs(
+        spec.pairing,
+        range(len(pks)),
+        [sample.category for sample in samples],
+        spec.max_matches,
+        spec.seed,
+        already=already,
+        baseline=baseline,
+        baseline_weight=spec.baseline_weight if baseline is not None else None,
+    )
+    plan.samples, plan.matches = len(samples), len(planned)
+    plan.possible = remaining(range(len(pks)), len(samples), already)
+    plan.categories = sorted({sample.category for sample in samples})
+    draft = _Draft(plan, samples)
+    draft.count(planned)
+    if spec.follows_results:
+        draft.bound_any_schedule()
+    return plan
+
+
+def plan_verdicts(
+    spec: TournamentSpec, matches: Sequence[tuple[int, int, int, int | None, int | None]], problems: list[str]
+) -> Plan:
+    """Verdicts over recorded answers: the sample, both language models and the characters of each answer."""
+    plan = Plan(spec, problems, recorded=True)
+    samples = facts_of(Sample.objects.filter(pk__in={match[0] for match in matches}))
+    place = {sample.pk: index for index, sample in enumerate(samples)}
+    side = {model.pk: index for index, model in enumerate(spec.candidates)}
+    plan.samples, plan.matches, plan.possible = len(samples), len(matches), len(matches)
+    plan.categories = sorted({sample.category for sample in samples})
+    draft = _Draft(plan, samples)
+    for sequence, (sample, first, second, *characters) in enumerate(matches, start=1):
+        match = Planned(side[first], side[second], place[sample])
+        draft.count_recorded(sequence, match, [count or 0 for count in characters])
+    return plan
+
+
 def samples_of(task_set: TaskSet, categories: Sequence[str] = ()) -> list[SampleFacts]:
     rows = task_set.samples.order_by("position")
-    if categories:
-        rows = rows.filter(category__in=categories)
+    return facts_of(rows.filter(category__in=categories) if categories else rows)
+
+
+def facts_of(rows: QuerySet[Sample]) -> list[SampleFacts]:
     files: dict[int, list[tuple[str, int | None]]] = {}
     links = SampleAttachment.objects.filter(sample__in=rows).values_list(
         "sample_id", "attachment__content_type", "attachment__pages"
@@ -307,6 +360,19 @@ class _Draft:
         for sequence, match in enumerate(planned, start=1):
             self._count_match(sequence, match)
 
+    def count_recorded(self, sequence: int, match: Planned, characters: Sequence[int]) -> None:
+        """A match whose answers are there, of so many characters."""
+        cells = [self._cell(match.sample, place) for place in (match.first, match.second)]
+        for cell, count in zip(cells, characters, strict=True):
+            self._note_answer(cell, count)
+        self._count_match(sequence, match)
+
+    def _note_answer(self, cell: Cell, characters: int) -> None:
+        self.plan.trials_cached += cell not in self.there
+        self.there.add(cell)
+        read = min(characters, self.spec.protocol.answer_character_cap)
+        self.answers[cell] = (read * UTF8_BYTES, read / BYTES_PER_TOKEN)
+
     def bound_any_schedule(self) -> None:
         """The worst case of every schedule there may be, in place of that of the one that was counted."""
         matches = self.plan.matches
@@ -340,10 +406,7 @@ class _Draft:
     def _count_trial(self, sample: SampleFacts, row: ModelPlan, cell: Cell, known: dict[Cell, Trial]) -> None:
         trial = known.get(cell)
         if trial is not None and trial.succeeded:
-            self.plan.trials_cached += 1
-            self.there.add(cell)
-            characters = min(trial.characters or 0, self.spec.protocol.answer_character_cap)
-            self.answers[cell] = (characters * UTF8_BYTES, characters / BYTES_PER_TOKEN)
+            self._note_answer(cell, trial.characters or 0)
         elif refused_types(row.model, sample.file_types):
             self.answers[cell] = None
         elif trial is not None and trial.status == CallStatus.FAILED:

@@ -60,17 +60,9 @@ def problems_of(spec: TournamentSpec) -> list[str]:
     problems = []
     if len({model.pk for model in spec.candidates}) < 2:
         problems.append("Choose at least two candidates.")
-    if not spec.judges:
-        problems.append("Choose at least one judge.")
-    elif spec.protocol.aggregation == "plurality" and len(spec.judges) < spec.protocol.quorum:
-        problems.append(
-            f"The quorum is {spec.protocol.quorum} votes, and there are {len(spec.judges)} judges: "
-            "no match could be decided. Add judges or lower the quorum."
-        )
-    both = {model.pk for model in spec.judges} & {model.pk for model in spec.replacement_judges}
-    problems += [f"{model.full_id} cannot be a judge and its replacement." for model in spec.judges if model.pk in both]
+    problems += panel_problems(spec.judges, spec.replacement_judges, spec.protocol)
     problems += [f"{name} is used twice as a candidate." for name in _twins(spec.candidates)]
-    problems += _model_problems(spec)
+    problems += model_problems(spec.models, team_id=spec.task_set.team_id, budget_usd=spec.budget_usd)
     samples = spec.task_set.samples.all()
     if spec.categories:
         samples = samples.filter(category__in=spec.categories)
@@ -88,17 +80,49 @@ def _twins(models: Sequence[LanguageModel]) -> list[str]:
     return sorted({model.full_id for model in models if counts[model.fingerprint] > 1})
 
 
-def _model_problems(spec: TournamentSpec) -> list[str]:
+def panel_problems(
+    judges: Sequence[LanguageModel], replacement_judges: Sequence[LanguageModel], protocol: Protocol
+) -> list[str]:
     problems = []
-    for model in spec.models:
-        if model.team_id != spec.task_set.team_id:
+    if not judges:
+        problems.append("Choose at least one judge.")
+    elif protocol.aggregation == "plurality" and len(judges) < protocol.quorum:
+        problems.append(
+            f"The quorum is {protocol.quorum} votes, and there are {len(judges)} judges: "
+            "no match could be decided. Add judges or lower the quorum."
+        )
+    both = {model.pk for model in judges} & {model.pk for model in replacement_judges}
+    return problems + [
+        f"{model.full_id} cannot be a judge and its replacement." for model in judges if model.pk in both
+    ]
+
+
+def judge_problems(
+    judges: Sequence[LanguageModel],
+    replacement_judges: Sequence[LanguageModel],
+    protocol: Protocol,
+    *,
+    team_id: int,
+    budget_usd: Decimal | None,
+) -> list[str]:
+    """Everything that keeps a panel from judging."""
+    models = list({model.pk: model for model in (*judges, *replacement_judges)}.values())
+    return panel_problems(judges, replacement_judges, protocol) + model_problems(
+        models, team_id=team_id, budget_usd=budget_usd
+    )
+
+
+def model_problems(models: Sequence[LanguageModel], *, team_id: int, budget_usd: Decimal | None) -> list[str]:
+    problems = []
+    for model in models:
+        if model.team_id != team_id:
             problems.append(f"{model.full_id} does not belong to this team.")
         elif model.provider_id is None:
             problems.append(f"{model.full_id} has no provider, so nobody can be asked for its answers or verdicts.")
         elif not model.enabled or model.superseded_at is not None:
             problems.append(f"{model.full_id} is disabled or was replaced by a newer version of itself.")
-    if spec.budget_usd is not None:
-        problems += budget_problems(spec.models)
+    if budget_usd is not None:
+        problems += budget_problems(models)
     return problems
 
 

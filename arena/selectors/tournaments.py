@@ -31,7 +31,7 @@ def _count(rows: QuerySet[Match]) -> Coalesce:
 
 def tournaments_of(team: Team) -> QuerySet[Tournament]:
     matches = Match.objects.filter(tournament=OuterRef("pk"))
-    calls = Call.objects.filter(tournament=OuterRef("pk")).order_by().values("tournament")
+    calls = Call.objects.filter(tournament=OuterRef("pk"), rejudge=None).order_by().values("tournament")
     spent = calls.annotate(sum=Sum("cost_usd"))
     unpriced = calls.annotate(n=Count("pk", filter=Q(cost_usd=None)))
     return (
@@ -136,6 +136,11 @@ class Live:
         return (self.open + self.to_come) / self.per_minute * 60
 
     @property
+    def can_retry(self) -> bool:
+        """Something failed that may be called again; what exactly, the page of the retry counts."""
+        return bool(self.trial_errors or self.verdict_errors)
+
+    @property
     def has_errors(self) -> bool:
         return bool(self.trial_errors or self.verdict_errors or self.call_errors)
 
@@ -225,10 +230,17 @@ def _read_matches(live: Live) -> None:
 
 def _rate(recent: int, since: dt.datetime | None, live: Live, now: dt.datetime) -> float | None:
     tournament = live.tournament
+    if tournament.settings.get("continued"):
+        # The time it lay still is in between.
+        return _rate_of_late(recent, since, live, now)
     if not tournament.is_active and tournament.started_at and tournament.finished_at:
         took = (tournament.finished_at - tournament.started_at).total_seconds()
         return live.resolved / took * 60 if took else None
-    if tournament.status != Tournament.Status.RUNNING or since is None or recent < LEAST_FOR_RATE:
+    return _rate_of_late(recent, since, live, now)
+
+
+def _rate_of_late(recent: int, since: dt.datetime | None, live: Live, now: dt.datetime) -> float | None:
+    if live.tournament.status != Tournament.Status.RUNNING or since is None or recent < LEAST_FOR_RATE:
         return None
     # From the first of them on, so that a pause before it does not count.
     elapsed = (now - since).total_seconds()
@@ -236,7 +248,7 @@ def _rate(recent: int, since: dt.datetime | None, live: Live, now: dt.datetime) 
 
 
 def _read_calls(live: Live) -> None:
-    calls = Call.objects.filter(tournament=live.tournament)
+    calls = Call.objects.filter(tournament=live.tournament, rejudge=None)
     rows = (
         calls.order_by()
         .values_list("status", "error_code")
@@ -256,7 +268,7 @@ def _read_calls(live: Live) -> None:
 
 def _read_queue(live: Live) -> None:
     trials = Trial.objects.filter(requests__tournament=live.tournament).order_by()
-    verdicts = Verdict.objects.filter(tournament=live.tournament).order_by()
+    verdicts = Verdict.objects.filter(tournament=live.tournament, rejudge=None).order_by()
     tallies = {"n": Count("pk"), "waits": Sum("waits"), "retries": Sum("failures")}
     found = [
         list(trials.values_list("status", "skip_code").annotate(**tallies)),

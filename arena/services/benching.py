@@ -19,7 +19,8 @@ from arena.judging.bench import STEPS_UNTIL_BACK, Review, Row, Seen, Side, Stand
 from arena.judging.skips import LASTING_SKIPS
 from arena.models import BenchProbe, CallStatus, Candidate, Match, Sample, Step, Tournament, Trial
 from arena.selectors.cells import file_types_of, refused_types
-from arena.services.wanted import cell_of, samples_of, trials_for
+from arena.selectors.pool import pool_of
+from arena.services.wanted import cell_of, trials_for
 from ratings.engine.draws import draw
 
 BATCH = 500
@@ -168,7 +169,7 @@ def _ask_benched(tournament: Tournament, number: int, candidates: Sequence[Candi
     step = Step.objects.filter(tournament=tournament, number=number).first() if benched else None
     if step is None:
         return
-    samples = samples_of(tournament)
+    samples = pool_of(tournament)
     types = file_types_of({sample.pk for sample in samples})
     for candidate in benched:
         takes = [one for one in samples if not refused_types(candidate.language_model, types.get(one.pk, ()))]
@@ -179,6 +180,14 @@ def _ask_benched(tournament: Tournament, number: int, candidates: Sequence[Candi
         BenchProbe.objects.get_or_create(step=step, candidate=candidate, defaults={"trial": trial})
         if trial.provider_id is not None:
             wake([trial.provider_id])
+
+
+def begin_anew(candidates: Iterable[Candidate]) -> None:
+    """Under the lock, by somebody's wish: nobody sits out for answers that failed before."""
+    for candidate in candidates:
+        candidate.failed_in_row, candidate.benched = 0, False
+        candidate.benched_after = candidate.back_in_step = None
+        candidate.save(update_fields=["failed_in_row", "benched", "benched_after", "back_in_step"])
 
 
 def _take_back(tournament: Tournament, candidates: Sequence[Candidate], standings: Mapping[int, Standing]) -> None:
@@ -194,10 +203,10 @@ def _take_back(tournament: Tournament, candidates: Sequence[Candidate], standing
     playable = [
         row for row in rows if all(standings[side].plays_in(row.step.number) for side in (row.first_id, row.second_id))
     ]
-    _play_after_all(tournament, playable, by_pk)
+    play_after_all(tournament, playable, by_pk)
 
 
-def _play_after_all(tournament: Tournament, matches: Sequence[Match], by_pk: Mapping[int, Candidate]) -> None:
+def play_after_all(tournament: Tournament, matches: Sequence[Match], by_pk: Mapping[int, Candidate]) -> None:
     sides: list[tuple[Candidate, Sample]] = [
         (by_pk[side], match.sample) for match in matches for side in (match.first_id, match.second_id)
     ]
@@ -205,6 +214,6 @@ def _play_after_all(tournament: Tournament, matches: Sequence[Match], by_pk: Map
     for match in matches:
         match.first_trial = trials[cell_of(by_pk[match.first_id], match.sample)]
         match.second_trial = trials[cell_of(by_pk[match.second_id], match.sample)]
-        match.status, match.decided_at = Match.Status.WAITING, None
-        match.save(update_fields=["first_trial", "second_trial", "status", "decided_at"])
+        match.status, match.decided_at, match.forced_tie = Match.Status.WAITING, None, False
+        match.save(update_fields=["first_trial", "second_trial", "status", "decided_at", "forced_tie"])
     wake(trial.provider_id for trial in trials.values() if trial.provider_id is not None)

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from arena import statements
@@ -24,6 +24,7 @@ from arena.models import Call, CallStatus, Tournament, Trial, Verdict
 from arena.models.calls import PaidCallQuerySet
 from arena.services import known
 from arena.services.workers import present
+from arena.statements import Payer
 
 Row = Trial | Verdict
 # A call that took its worker down with it this often is not made again.
@@ -42,7 +43,7 @@ class BudgetHeld(Exception):
 class Claim:
     row: Row
     token: str
-    payer: Tournament
+    payer: Payer
     reserved_usd: Decimal | None
 
     @property
@@ -54,7 +55,7 @@ def rows_of(row: Row) -> PaidCallQuerySet[Any]:
     return type(row).objects.filter(pk=row.pk)
 
 
-def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim | None:
+def claim(row: Row, *, payer: Payer, reserve_usd: Decimal | None) -> Claim | None:
     """RUNNING under a fresh token, or None where somebody else was first or the tournament does not run."""
     now = timezone.now()
     token = secrets.token_hex(16)
@@ -76,33 +77,48 @@ def claim(row: Row, *, payer: Tournament, reserve_usd: Decimal | None) -> Claim 
         if not claimed:
             if payer.budget_usd is not None:
                 transaction.set_rollback(True)
-            known.tournament_of.forget(payer.pk)
+            known.forget_payer(payer)
             return None
     return Claim(row, token, payer, reserve_usd)
 
 
-def _reserve(payer: Tournament, amount: Decimal | None) -> None:
+def accounts_of(payer: Payer) -> QuerySet[Any]:
+    """The row that the payer's budget is kept on."""
+    return type(payer)._default_manager.filter(pk=payer.pk)
+
+
+def who_paid(payer: Payer) -> dict[str, Any]:
+    """The columns of a `Call` that say so."""
+    if isinstance(payer, Tournament):
+        return {"team_id": payer.team_id, "tournament_id": payer.pk}
+    tournament = known.tournament_of(payer.tournament_id)
+    return {"team_id": tournament.team_id, "tournament_id": tournament.pk, "rejudge_id": payer.pk}
+
+
+def _reserve(payer: Payer, amount: Decimal | None) -> None:
     if amount is None:
         raise BudgetReached("The worst case of the next call is not known: a price or an answer limit is missing.")
-    reserved = Tournament.objects.filter(
-        Q(budget_usd__gte=F("spent_usd") + F("reserved_usd") + amount), pk=payer.pk
-    ).update(reserved_usd=F("reserved_usd") + amount)
+    account = accounts_of(payer)
+    fits = Q(budget_usd__gte=F("spent_usd") + F("reserved_usd") + amount)
+    reserved = account.filter(fits).update(reserved_usd=F("reserved_usd") + amount)
     if reserved:
         return
-    budget, spent = Tournament.objects.values_list("budget_usd", "spent_usd").get(pk=payer.pk)
+    budget, spent = account.values_list("budget_usd", "spent_usd").get()
     if budget is None:
         # It was lifted since this process last looked.
-        known.tournament_of.forget(payer.pk)
+        known.forget_payer(payer)
         raise BudgetHeld
     if spent + amount <= budget and _holds_reservations(payer):
         raise BudgetHeld
     raise BudgetReached(f"The next call may cost ${amount:.6f}, and the budget has less than that left.")
 
 
-def _holds_reservations(payer: Tournament) -> bool:
-    running = {"status": CallStatus.RUNNING, "reserved_usd__gt": 0}
+def _holds_reservations(payer: Payer) -> bool:
+    running: dict[str, Any] = {"status": CallStatus.RUNNING, "reserved_usd__gt": 0}
+    if not isinstance(payer, Tournament):
+        return Verdict.objects.filter(rejudge=payer, **running).exists()
     return (
-        Verdict.objects.filter(tournament=payer, **running).exists()
+        Verdict.objects.filter(tournament=payer, rejudge=None, **running).exists()
         or Trial.objects.filter(payer=payer, **running).exists()
     )
 
@@ -112,11 +128,11 @@ def free_lost(row: Row, now: dt.datetime) -> bool:
 
     Its reservation stays with the payer, and settling a late answer under the old claim still releases it.
     """
-    payer = row.payer if isinstance(row, Trial) else row.tournament
+    payer = row.payer if isinstance(row, Trial) else row.rejudge or row.tournament
     if isinstance(row, Trial):
         language_model_id = row.language_model_id
-        if payer is not None:
-            language_model_id = known.payers_model_of((payer.pk, language_model_id))
+        if row.payer is not None:
+            language_model_id = known.payers_model_of((row.payer.pk, language_model_id))
     else:
         language_model_id = row.ballot.judge.language_model_id
     changes: dict[str, Any] = {"status": CallStatus.QUEUED, "failures": row.failures + 1}
@@ -134,8 +150,7 @@ def free_lost(row: Row, now: dt.datetime) -> bool:
         if freed:
             began = (row.lease_until or now) - dt.timedelta(seconds=settings.LEASE_SECONDS)
             Call.objects.create(
-                team_id=row.team_id if isinstance(row, Trial) else row.tournament.team_id,
-                tournament=payer,
+                **({"team_id": row.team_id} if isinstance(row, Trial) else {}) | (who_paid(payer) if payer else {}),
                 provider_id=row.provider_id,
                 language_model_id=language_model_id,
                 purpose=Call.Purpose.TRIAL if isinstance(row, Trial) else Call.Purpose.VERDICT,

@@ -48,11 +48,16 @@ class Kept(Generic[K, V]):
 
 @dataclass(frozen=True)
 class Panel:
-    """The primary jury of a tournament, which is settled when the tournament is created."""
+    """A jury, which is settled when its tournament, or the rejudge, is created."""
 
     jury: Jury
     protocol: Protocol
     judges: tuple[Judge, ...]
+
+    @property
+    def rejudge_id(self) -> int | None:
+        """None for the tournament's own jury, whose verdicts name none."""
+        return None if self.jury.primary else self.jury.pk
 
     @property
     def primary(self) -> list[Judge]:
@@ -66,8 +71,7 @@ class Panel:
         return next(judge for judge in self.judges if judge.pk == judge_id)
 
 
-def _read_panel(tournament_id: int) -> Panel:
-    jury = Jury.objects.get(tournament=tournament_id, primary=True)
+def _read_panel(jury: Jury) -> Panel:
     return Panel(jury, Protocol.from_json(jury.protocol), tuple(jury.judges.select_related("language_model")))
 
 
@@ -97,10 +101,19 @@ candidate_model_of: Kept[int, str] = Kept(
 # A trial is bound to the version of the model that first asked for it. A later one with the same fingerprint asks the
 # very same thing, but may be priced otherwise: the tournament that pays, pays by the version it chose and planned with.
 payers_model_of: Kept[tuple[int, int], int] = Kept(_read_payers_model)
-panel_of: Kept[int, Panel] = Kept(_read_panel)
+panel_of: Kept[int, Panel] = Kept(
+    lambda tournament_id: _read_panel(Jury.objects.get(tournament=tournament_id, primary=True))
+)
+rejudge_panel_of: Kept[int, Panel] = Kept(lambda jury_id: _read_panel(Jury.objects.get(pk=jury_id)))
 sample_of: Kept[int, Sample] = Kept(lambda sample_id: _samples().get(pk=sample_id))
 # Seed and team never change; a budget may, and a claim checks what matters of it in its own UPDATE.
 tournament_of: Kept[int, Tournament] = Kept(lambda pk: Tournament.objects.get(pk=pk), seconds=2.0)
+rejudge_of: Kept[int, Jury] = Kept(lambda pk: Jury.objects.get(pk=pk), seconds=2.0)
+
+
+def forget_payer(payer: Tournament | Jury) -> None:
+    """Its budget changed since this process last looked."""
+    (tournament_of if isinstance(payer, Tournament) else rejudge_of).forget(payer.pk)
 
 
 def forget() -> None:
@@ -110,8 +123,10 @@ def forget() -> None:
         candidate_model_of,
         payers_model_of,
         panel_of,
+        rejudge_panel_of,
         sample_of,
         tournament_of,
+        rejudge_of,
     )
     for kept in every:
         kept.forget()

@@ -19,9 +19,9 @@ from arena.judging import ballots as pure
 from arena.judging.panels import ReplacementJudge, may_judge, stand_ins_due
 from arena.judging.protocol import Protocol, seat_plan
 from arena.judging.verdict import ErrorCode
-from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Match, Verdict
+from arena.models import Ballot, CallStatus, Decision, DecisionOutcome, Judge, Jury, Match, Verdict
 from arena.selectors.cells import reads_as_judge
-from arena.services import benching, known, steps, tallies
+from arena.services import benching, known, rejudges, steps, tallies
 from arena.services.known import Panel
 from arena.services.wire import attachments_of
 
@@ -64,24 +64,44 @@ def begin_judging(match_id: int, turn: benching.Turn | None = None) -> None:
         steps.complete_when_done(match.step_id)
 
 
-def decide_when_complete(match_id: int) -> None:
-    """Reconcile, call stand-ins, or decide, once no verdict of the match is outstanding."""
+def decide_when_complete(match_id: int, rejudge_id: int | None = None) -> None:
+    """Reconcile, call stand-ins, or decide, once no verdict of the jury on the match is outstanding."""
     # Cheap and without a lock: whoever commits last sees all others' commits, and goes on.
-    if statements.has_unfinished_verdicts(match_id):
+    if statements.has_unfinished_verdicts(match_id, rejudge_id):
         return
     with transaction.atomic():
         match = statements.lock_match(match_id)
-        if match is None or match.status != Match.Status.JUDGING:
+        if match is None or statements.has_unfinished_verdicts(match_id, rejudge_id):
             return
-        if statements.has_unfinished_verdicts(match_id):
+        panel = known.panel_of(match.tournament_id) if rejudge_id is None else known.rejudge_panel_of(rejudge_id)
+        if panel.jury.primary and match.status != Match.Status.JUDGING:
             return
-        panel = known.panel_of(match.tournament_id)
         ballots = statements.ballots_of(panel.jury.pk, match.pk)
+        if not panel.jury.primary and not _may_decide(panel, ballots):
+            return
         _reconcile(match, panel, ballots)
         if not _call_stand_ins(match, panel, ballots):
             _decide(match, panel, ballots)
-    if match.status != Match.Status.JUDGING:
+    if not panel.jury.primary:
+        rejudges.finish_when_done(panel.jury.pk)
+    elif match.status != Match.Status.JUDGING:
         steps.complete_when_done(match.step_id)
+
+
+def _may_decide(panel: Panel, ballots: list[Ballot]) -> bool:
+    """Whether a rejudge still wants this: a match that a stop left half judged stays undecided."""
+    pending = any(ballot.status == Ballot.Status.PENDING for ballot in ballots)
+    return pending and Jury.objects.filter(pk=panel.jury.pk, status__in=rejudges.ACTIVE).exists()
+
+
+def open_rejudged(match_id: int, jury_id: int) -> None:
+    """Inside a transaction that holds the jury: open another jury's ballots on a match with two answers."""
+    match = statements.lock_match(match_id)
+    if match is None or not _both_answered(match):
+        return
+    panel = known.rejudge_panel_of(jury_id)
+    if not _open_ballots(match, panel):
+        _decide(match, panel, statements.ballots_of(jury_id, match.pk))
 
 
 def _trials_finished(match: Match) -> bool:
@@ -106,7 +126,7 @@ def _open_ballots(match: Match, panel: Panel) -> bool:
     ]
     statements.insert(ballots)
     opened = _open_verdicts(match, panel, [ballot for ballot in ballots if ballot.status == Ballot.Status.PENDING])
-    if opened:
+    if opened and panel.jury.primary:
         match.status = Match.Status.JUDGING
         statements.update(match, {"status": match.status})
     return opened
@@ -145,6 +165,7 @@ def _open_verdicts(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
             ballot=ballot,
             match=match,
             tournament_id=match.tournament_id,
+            rejudge_id=panel.rejudge_id,
             provider_id=providers[ballot.pk],
             seat_order=order,
         )
@@ -158,7 +179,7 @@ def _open_verdicts(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
 
 def _reconcile(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
     seats: dict[int, list[pure.Vote | ErrorCode]] = {}
-    for ballot_id, vote, error_code in statements.votes_of(match.pk):
+    for ballot_id, vote, error_code in statements.votes_of(match.pk, panel.rejudge_id):
         word = pure.Vote(vote) if vote else ErrorCode(error_code or ErrorCode.OTHER)
         seats.setdefault(ballot_id, []).append(word)
     for ballot in ballots:
@@ -213,8 +234,18 @@ def _call_stand_ins(match: Match, panel: Panel, ballots: list[Ballot]) -> bool:
     return _open_verdicts(match, panel, opened)
 
 
+def _supersede(match: Match, jury: Jury) -> None:
+    """Take back the decision that there was, if any, with what it counted for."""
+    for outcome in Decision.objects.current().filter(jury=jury, match=match.pk).values_list("outcome", flat=True):
+        statements.supersede(jury.pk, match.pk, timezone.now())
+        tallies.take_back_decision(match, jury.pk, outcome)
+
+
 def _decide(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
     result = pure.decide(_pure_ballots(panel, ballots), panel.protocol)
+    if not panel.jury.primary or match.decided_at is not None:
+        # It was decided before, and calls that had failed were made again.
+        _supersede(match, panel.jury)
     decision = Decision(
         jury=panel.jury,
         match=match,
@@ -224,5 +255,7 @@ def _decide(match: Match, panel: Panel, ballots: list[Ballot]) -> None:
     )
     statements.insert([decision])
     tallies.count_decision(match, panel.jury.pk, result.outcome.value)
+    if not panel.jury.primary:
+        return
     conclusive = result.outcome is not pure.Outcome.INCONCLUSIVE
     _resolve(match, Match.Status.DECIDED if conclusive else Match.Status.INCONCLUSIVE)

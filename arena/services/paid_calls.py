@@ -15,13 +15,14 @@ from django.utils import timezone
 from arena.dispatch import wake
 from arena.encryption import UnreadableSecret
 from arena.limits import slots
-from arena.models import CallStatus, Provider, Tournament, Trial, Verdict
+from arena.models import CallStatus, Provider, Trial, Verdict
 from arena.services import tournaments
 from arena.services.attempts import Attempt, Prepared, call_model
 from arena.services.claims import BudgetHeld, BudgetReached, Claim, Row, claim, rows_of
 from arena.services.settling import settle
 from arena.services.wire import MissingKey, ModelContext, model_context
 from arena.services.workers import active_claims
+from arena.statements import Payer
 
 logger = logging.getLogger(__name__)
 KINDS: dict[type[Any], str] = {Trial: "t", Verdict: "v"}
@@ -87,7 +88,7 @@ class Work:
     """What the two kinds of paid call differ in."""
 
     row: Row
-    payer: Tournament
+    payer: Payer
     language_model_id: int
     prepare: Callable[[ModelContext], tuple[Prepared, Decimal | None]]
     # From the last attempt, the changes to the row.
@@ -125,7 +126,7 @@ def _claimed(work: Work, slot: Slot, worst_case: Decimal | None) -> Claim | None
         rows_of(work.row).filter(status=CallStatus.QUEUED).update(not_before=later, dispatched_at=None)
         return None
     except BudgetReached as reached:
-        tournaments.pause_for_budget(work.payer.pk, str(reached), needed_usd=worst_case)
+        tournaments.pause_for_budget(work.payer, str(reached), needed_usd=worst_case)
         return None
     if claimed is not None:
         slot.belongs_to(claimed.token)

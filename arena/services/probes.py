@@ -63,6 +63,8 @@ def probe_models(*, language_models: Sequence[LanguageModel], actor: User | None
             contexts.append(model_context(language_model.pk))
         except (MissingKey, UnreadableSecret) as error:
             problems[language_model.pk] = str(error)
+    if not contexts:
+        return problems
     _leave_database()
     rooms = {context.provider.pk: threading.BoundedSemaphore(context.provider.max_concurrency) for context in contexts}
 

@@ -13,12 +13,14 @@ from functools import partial
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from arena.dispatch import fill
 from arena.models import (
+    Ballot,
     CallStatus,
+    Jury,
     LoginLink,
     Match,
     Provider,
@@ -30,7 +32,7 @@ from arena.models import (
     Verdict,
     Worker,
 )
-from arena.services import benching, claims, matches, steps, tournaments, workers
+from arena.services import benching, claims, matches, rejudges, steps, tournaments, workers
 
 logger = logging.getLogger(__name__)
 BATCH = 500
@@ -43,6 +45,9 @@ def reconcile() -> None:
     _safely("dead claims", free_dead_claims)
     for tournament_id in list(Tournament.objects.filter(status__in=ACTIVE).values_list("pk", flat=True)):
         _safely(f"tournament {tournament_id}", partial(advance_tournament, tournament_id))
+    for jury_id in list(Jury.objects.filter(primary=False, status__in=rejudges.ACTIVE).values_list("pk", flat=True)):
+        _safely(f"rejudge {jury_id}", partial(advance_rejudge, jury_id))
+    rejudges.withdraw_stopped()
     for tournament_id in stopped_with_calls():
         _safely(f"stopped tournament {tournament_id}", partial(tournaments.withdraw_calls, tournament_id))
     for provider_id in providers_with_work():
@@ -74,7 +79,7 @@ def free_dead_claims() -> None:
     now = timezone.now()
     for trial in Trial.objects.lost(now).select_related("payer")[:BATCH]:
         _safely(f"trial {trial.pk}", partial(claims.free_lost, trial, now))
-    for verdict in Verdict.objects.lost(now).select_related("tournament", "ballot__judge")[:BATCH]:
+    for verdict in Verdict.objects.lost(now).select_related("tournament", "rejudge", "ballot__judge")[:BATCH]:
         _safely(f"verdict {verdict.pk}", partial(claims.free_lost, verdict, now))
     silent_since = now - dt.timedelta(seconds=settings.WORKER_DEAD_SECONDS)
     Worker.objects.filter(beat_at__lt=silent_since).delete()
@@ -95,7 +100,7 @@ def advance_tournament(tournament_id: int) -> None:
     for match_id, sequence in found:
         if turns[sequence] is not benching.Turn.UNCERTAIN:
             _safely(f"match {match_id}", partial(matches.begin_judging, match_id, turns[sequence]))
-    outstanding = Verdict.objects.filter(match=OuterRef("pk")).unfinished()
+    outstanding = Verdict.objects.filter(match=OuterRef("pk"), rejudge=None).unfinished()
     complete = Match.objects.filter(~Exists(outstanding), tournament=tournament_id, status=Match.Status.JUDGING)
     for match_id in complete.values_list("pk", flat=True)[:BATCH]:
         _safely(f"match {match_id}", partial(matches.decide_when_complete, match_id))
@@ -106,11 +111,24 @@ def advance_tournament(tournament_id: int) -> None:
     steps.finish_when_done(tournament_id)
 
 
+def advance_rejudge(jury_id: int) -> None:
+    """Repeat the fan-ins of a rejudge: ballots to open, matches ready to be decided, the end."""
+    while batch := rejudges.unopened(jury_id):
+        rejudges.open_batch(jury_id, batch, matches.open_rejudged)
+    outstanding = Verdict.objects.filter(match=OuterRef("match"), rejudge=jury_id).unfinished()
+    pending = Ballot.objects.filter(~Exists(outstanding), jury=jury_id, status=Ballot.Status.PENDING)
+    for match_id in sorted(set(pending.values_list("match", flat=True)[:BATCH])):
+        _safely(f"match {match_id}", partial(matches.decide_when_complete, match_id, jury_id))
+    rejudges.finish_when_done(jury_id)
+
+
 def providers_with_work() -> list[int]:
     running = Tournament.Status.RUNNING
     unfinished = [CallStatus.QUEUED, CallStatus.RUNNING]
     trials = Trial.objects.filter(status__in=unfinished, requests__tournament__status=running)
-    verdicts = Verdict.objects.filter(status__in=unfinished, tournament__status=running)
+    verdicts = Verdict.objects.filter(
+        Q(rejudge=None, tournament__status=running) | Q(rejudge__status=running), status__in=unfinished
+    )
     return list(
         Provider.objects.filter(
             Exists(trials.filter(provider=OuterRef("pk"))) | Exists(verdicts.filter(provider=OuterRef("pk")))
@@ -121,7 +139,7 @@ def providers_with_work() -> list[int]:
 def stopped_with_calls() -> list[int]:
     """Stopped tournaments to which a call that was in flight came back as a retry."""
     queued = {"status": CallStatus.QUEUED}
-    verdicts = Verdict.objects.filter(tournament=OuterRef("pk"), **queued)
+    verdicts = Verdict.objects.filter(tournament=OuterRef("pk"), rejudge=None, **queued)
     active = TrialRequest.objects.filter(trial=OuterRef("pk"), tournament__status__in=ACTIVE)
     trials = Trial.objects.filter(~Exists(active), requests__tournament=OuterRef("pk"), **queued)
     stopped = Tournament.objects.filter(Exists(verdicts) | Exists(trials), status=Tournament.Status.STOPPED)

@@ -16,10 +16,10 @@ from arena import statements
 from arena.judging.skips import Retry
 from arena.llm.messages import Usage
 from arena.llm.text import storable
-from arena.models import Call, CallStatus, Tournament, Trial
+from arena.models import Call, CallStatus, Trial
 from arena.services.attempts import Attempt
 from arena.services.bills import Bill, bill_for
-from arena.services.claims import Claim, Row, subject_of
+from arena.services.claims import Claim, Row, accounts_of, subject_of, who_paid
 from arena.services.wire import ModelContext
 
 logger = logging.getLogger(__name__)
@@ -104,13 +104,12 @@ def _book(claimed: Claim, calls: list[Call]) -> None:
     if held is None:
         if spent:
             # It left before there was a budget; one that was set since counts it.
-            statements.book(claimed.payer.pk, spent)
+            statements.book(claimed.payer, spent)
         return
     if any(call.cost_usd is None for call in calls):
         # What is not known may have cost all that was held for it.
         spent = max(spent, held)
-    payer = Tournament.objects.filter(pk=claimed.payer.pk)
-    payer.update(reserved_usd=F("reserved_usd") - held, spent_usd=F("spent_usd") + spent)
+    accounts_of(claimed.payer).update(reserved_usd=F("reserved_usd") - held, spent_usd=F("spent_usd") + spent)
 
 
 def _call(claimed: Claim, context: ModelContext, attempt: Attempt, *, late: bool, figures: bool) -> Call:
@@ -124,8 +123,7 @@ def _call(claimed: Claim, context: ModelContext, attempt: Attempt, *, late: bool
     timing: Any = completion or error
     cost, cost_source = _bill(attempt, context) if figures else (None, "")
     return Call(
-        team_id=claimed.payer.team_id,
-        tournament=claimed.payer,
+        **who_paid(claimed.payer),
         provider=context.provider,
         language_model=context.language_model,
         purpose=claimed.purpose,

@@ -18,9 +18,11 @@ from arena import statements
 from arena.dispatch import send, wake
 from arena.models import Ballot, CallStatus, Candidate, Match, Sample, Step, Tournament, Trial
 from arena.selectors.cells import Cell
+from arena.selectors.extensions import seed_of_step
+from arena.selectors.pool import pool_of
 from arena.selectors.standings import outlook_of
 from arena.services import benching
-from arena.services.wanted import cell_of, samples_of, trials_for
+from arena.services.wanted import cell_of, trials_for
 from arena.signals import step_finished
 from ratings.engine.pairing import Planned, pairs, remaining, step_seed
 
@@ -40,25 +42,38 @@ def plan_first(tournament: Tournament) -> None:
 
 
 def plan_whole(tournament: Tournament) -> None:
-    """Plan every step, for pairings that do not look at results."""
+    """Plan every step that is not planned yet, for pairings that do not look at results."""
     candidates = list(tournament.candidates.select_related("language_model__provider"))
-    samples = samples_of(tournament)
+    samples = pool_of(tournament)
     baseline = next((one.position for one in candidates if one.pk == tournament.baseline_id), None)
+    last = tournament.matches.aggregate(step=Max("step__number"), sequence=Max("sequence"))
+    step, sequence = (last["step"] or 0) + 1, (last["sequence"] or 0) + 1
+    already = _already(tournament, candidates, samples)
     planned = pairs(
         tournament.pairing,
         [candidate.position for candidate in candidates],
         [sample.category for sample in samples],
-        tournament.max_matches,
-        tournament.seed,
+        max(0, tournament.max_matches - len(already)),
+        seed_of_step(tournament, step),
+        already=already,
         baseline=baseline,
         baseline_weight=tournament.baseline_weight if baseline is not None else None,
     )
-    _insert(tournament, candidates, samples, planned, step=1, sequence=1)
+    _insert(tournament, candidates, samples, planned, step=step, sequence=sequence)
+
+
+def _already(
+    tournament: Tournament, candidates: Sequence[Candidate], samples: Sequence[Sample]
+) -> list[tuple[int, int, int]]:
+    position = {candidate.pk: candidate.position for candidate in candidates}
+    place = {sample.pk: index for index, sample in enumerate(samples)}
+    rows = tournament.matches.order_by("sequence").values_list("first", "second", "sample")
+    return [(position[first], position[second], place[sample]) for first, second, sample in rows]
 
 
 def plan_ahead(tournament: Tournament, candidates: Sequence[Candidate]) -> bool:
     """Under the lock: plan steps up to the second after the last complete one, if there is anything left to plan."""
-    samples = samples_of(tournament)
+    samples = pool_of(tournament)
     added = False
     while True:
         last = tournament.steps.aggregate(last=Max("number"))["last"] or 0
@@ -98,7 +113,7 @@ def _next_step(
         roster,
         [sample.category for sample in samples],
         max(0, min(tournament.step_size, tournament.max_matches - played)),
-        step_seed(tournament.seed, number),
+        step_seed(seed_of_step(tournament, number), number),
         already=already,
         baseline=baseline,
         baseline_weight=tournament.baseline_weight if baseline is not None else None,
@@ -235,6 +250,9 @@ def finish_when_done(tournament_id: int) -> None:
         tournament = Tournament.objects.select_for_update().filter(pk=tournament_id).first()
         if tournament is None or not tournament.is_active or unfinished.exists():
             return
+        # Of steps that were complete before calls that had failed were made again.
+        if tournament.matches.open().exists():
+            return
         if tournament.follows_results and (
             # What comes next is planned when it goes on.
             tournament.status == Tournament.Status.PAUSED or plan_ahead(tournament, candidates)
@@ -243,7 +261,7 @@ def finish_when_done(tournament_id: int) -> None:
         tournament.status, tournament.reason, tournament.reason_text = _ending(tournament)
         tournament.finished_at = timezone.now()
         tournament.save(update_fields=["status", "reason", "reason_text", "finished_at"])
-        tournament.juries.update(status="finished")
+        tournament.juries.filter(primary=True).update(status="finished")
 
 
 def _ending(tournament: Tournament) -> tuple[str, str, str]:
@@ -255,7 +273,8 @@ def _ending(tournament: Tournament) -> tuple[str, str, str]:
     if not counts.get(Match.Status.INCONCLUSIVE):
         text = f"None of the {sum(counts.values())} matches found two answers."
         return Status.FAILED, Reason.NO_ANSWERS, text
-    voted = Ballot.objects.filter(match__tournament=tournament, status__in=["vote", "abstained"]).exists()
+    ballots = Ballot.objects.filter(match__tournament=tournament, jury__primary=True)
+    voted = ballots.filter(status__in=["vote", "abstained"]).exists()
     if voted:
         text = "Every match is inconclusive: judges contradicted themselves or each other, or the quorum was missed."
         return Status.FINISHED, Reason.NONE, text
@@ -265,7 +284,7 @@ def _ending(tournament: Tournament) -> tuple[str, str, str]:
 def _exhausted(tournament: Tournament, played: int) -> str:
     """Why fewer matches were played than wanted, where it is that there were no others."""
     candidates = list(tournament.candidates.all())
-    possible = remaining([candidate.position for candidate in candidates], len(samples_of(tournament)), ())
+    possible = remaining([candidate.position for candidate in candidates], len(pool_of(tournament)), ())
     if tournament.max_matches > possible:
         return f"There are {possible} different matches, fewer than the limit of {tournament.max_matches}."
     benched = ", ".join(candidate.label for candidate in candidates if candidate.benched)

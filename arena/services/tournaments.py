@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -10,17 +9,14 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Sum
 from django.utils import timezone
 
-from arena.dispatch import send, wake
+from arena.dispatch import send
 from arena.manifest import versions
 from arena.models import (
     Call,
     CallStatus,
     Candidate,
-    Judge,
     Jury,
-    LanguageModel,
     Match,
-    Provider,
     Step,
     Team,
     Tournament,
@@ -30,8 +26,12 @@ from arena.models import (
     Verdict,
 )
 from arena.selectors.specs import TournamentSpec, budget_problems, named, problems_of, spec_of
-from arena.services import audit, benching, steps
-from arena.services.wire import current_price
+from arena.services import audit, benching, retries, steps
+from arena.services.claims import accounts_of
+from arena.services.going_on import wake_all
+from arena.services.seats import seat_judges, snapshot_of
+from arena.services.tournament_errors import TournamentError
+from arena.statements import Payer
 
 __all__ = [
     "TournamentError",
@@ -51,14 +51,6 @@ __all__ = [
 
 Status, Reason = Tournament.Status, Tournament.Reason
 BATCH = 500
-
-
-class TournamentError(Exception):
-    """Lists everything that stands in the way, not only the first."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(" ".join(problems))
-        self.problems = list(problems)
 
 
 @transaction.atomic
@@ -82,7 +74,8 @@ def create_tournament(*, spec: TournamentSpec, actor: User | None) -> Tournament
         created_by=actor,
     )
     _enter_candidates(tournament, spec)
-    _seat_jury(tournament, spec)
+    jury = Jury.objects.create(tournament=tournament, primary=True, protocol=spec.protocol.to_json())
+    seat_judges(jury, spec.judges, spec.replacement_judges)
     audit.record(team=team, actor=actor, action="tournament.create", target=tournament.name)
     return tournament
 
@@ -100,50 +93,6 @@ def _enter_candidates(tournament: Tournament, spec: TournamentSpec) -> None:
         if spec.baseline is not None and spec.baseline.pk == model.pk:
             tournament.baseline = candidate
             tournament.save(update_fields=["baseline"])
-
-
-def _seat_jury(tournament: Tournament, spec: TournamentSpec) -> None:
-    jury = Jury.objects.create(tournament=tournament, primary=True, protocol=spec.protocol.to_json())
-    panels = ((spec.judges, False), (spec.replacement_judges, True))
-    for models, replacement in panels:
-        for position, (model, label, full_id) in enumerate(named(models)):
-            Judge.objects.create(
-                jury=jury,
-                language_model=model,
-                position=position,
-                replacement=replacement,
-                label=label,
-                full_id=full_id,
-                snapshot=snapshot_of(model),
-            )
-
-
-def snapshot_of(model: LanguageModel) -> dict[str, Any]:
-    """What the model was when it entered: reports and audits read this, never the live row."""
-    price = current_price(model.pk)
-    return {
-        "model_id": model.model_id,
-        "provider": model.provider.name if model.provider else None,
-        "kind": model.provider.kind if model.provider else None,
-        "base_url": model.provider.base_url if model.provider else None,
-        "full_id": model.full_id,
-        "display_name": model.display_name,
-        "family": model.family,
-        "system_prompt": model.system_prompt,
-        "parameters": model.parameters,
-        "max_tokens": model.max_tokens,
-        "pdf_input": model.pdf_input,
-        "image_input": model.image_input,
-        "fingerprint": model.fingerprint,
-        "price": None
-        if price is None
-        else {
-            "input_per_million": str(price.input_per_million),
-            "output_per_million": str(price.output_per_million),
-            "source": price.source,
-            "valid_from": price.valid_from.isoformat(),
-        },
-    }
 
 
 def start_tournament(*, tournament: Tournament, actor: User | None = None) -> None:
@@ -176,9 +125,9 @@ def pause_tournament(*, tournament: Tournament, actor: User | None = None) -> No
     _change(tournament, {Status.RUNNING}, Status.PAUSED, Reason.BY_HAND, actor=actor, action="pause")
 
 
-def pause_for_budget(tournament_id: int, sentence: str, *, needed_usd: Decimal | None) -> None:
+def pause_for_budget(payer: Payer, sentence: str, *, needed_usd: Decimal | None) -> None:
     """A hard stop: nothing more is sent until somebody raises the budget and resumes."""
-    running = Tournament.objects.filter(pk=tournament_id, status=Status.RUNNING)
+    running = accounts_of(payer).filter(status=Status.RUNNING)
     if needed_usd is not None:
         # Looked at again: it may have been raised and resumed since the call did not fit.
         running = running.filter(budget_usd__lt=F("spent_usd") + F("reserved_usd") + needed_usd)
@@ -190,7 +139,7 @@ def resume_tournament(*, tournament: Tournament, actor: User | None = None) -> N
     _change(tournament, {Status.PAUSED}, Status.RUNNING, Reason.NONE, actor=actor, action="resume")
     # What was sent while the tournament stood still found nobody to run it.
     queued = {"status": CallStatus.QUEUED}
-    Verdict.objects.filter(tournament=tournament, **queued).update(dispatched_at=None)
+    Verdict.objects.filter(tournament=tournament, rejudge=None, **queued).update(dispatched_at=None)
     Trial.objects.filter(requests__tournament=tournament, **queued).update(dispatched_at=None)
     wake_all(tournament)
     send("arena.tasks.advance_tournament_task", tournament.pk)
@@ -202,19 +151,21 @@ def stop_tournament(*, tournament: Tournament, actor: User | None = None) -> Non
     # Nobody plans meanwhile what would then never be played.
     benching.lock_candidates(tournament.pk)
     _change(tournament, {Status.RUNNING, Status.PAUSED}, Status.STOPPED, Reason.BY_HAND, actor=actor, action="stop")
+    retries.put_back(tournament)
     Match.objects.filter(tournament=tournament).open().update(status=Match.Status.WITHDRAWN)
     withdraw_calls(tournament.pk)
     Step.objects.filter(tournament=tournament).exclude(status=Step.Status.COMPLETE).update(
         status=Step.Status.COMPLETE, completed_at=timezone.now()
     )
     Tournament.objects.filter(pk=tournament.pk).update(finished_at=timezone.now())
-    tournament.juries.update(status=Jury.Status.FINISHED)
+    tournament.juries.filter(primary=True).update(status=Jury.Status.FINISHED)
 
 
 @transaction.atomic
 def withdraw_calls(tournament_id: int) -> None:
     """Queued calls of a stopped tournament that no other one wants; also those that come back as a retry after it."""
-    Verdict.objects.filter(tournament=tournament_id, status=CallStatus.QUEUED).update(status=CallStatus.WITHDRAWN)
+    own = Verdict.objects.filter(tournament=tournament_id, rejudge=None)
+    own.filter(status=CallStatus.QUEUED).update(status=CallStatus.WITHDRAWN)
     wanted_elsewhere = TrialRequest.objects.filter(
         trial=OuterRef("pk"), tournament__status__in=[Status.RUNNING, Status.PAUSED]
     )
@@ -245,7 +196,7 @@ def _change(
 def set_budget(*, tournament: Tournament, budget_usd: Decimal | None, actor: User | None = None) -> None:
     """Change the budget of a tournament that does not run."""
     locked = Tournament.objects.select_for_update().get(pk=tournament.pk)
-    if locked.status not in {Status.DRAFT, Status.PAUSED}:
+    if locked.status not in {Status.DRAFT, Status.PAUSED, Status.FINISHED}:
         raise TournamentError(["Pause the tournament before changing its budget."])
     models = [row.language_model for row in locked.candidates.select_related("language_model__provider")]
     jury = locked.juries.get(primary=True)
@@ -264,15 +215,8 @@ def set_budget(*, tournament: Tournament, budget_usd: Decimal | None, actor: Use
     )
     if locked.budget_usd is None:
         # Without a budget nothing was kept count of.
-        spent = Call.objects.filter(tournament=locked).aggregate(total=Sum("cost_usd"))["total"]
+        spent = Call.objects.filter(tournament=locked, rejudge=None).aggregate(total=Sum("cost_usd"))["total"]
         locked.spent_usd = spent or Decimal(0)
     locked.budget_usd = budget_usd
     locked.save(update_fields=["budget_usd", "spent_usd"])
     tournament.refresh_from_db()
-
-
-def wake_all(tournament: Tournament) -> None:
-    """Wake every provider that this tournament may call."""
-    candidates = Provider.objects.filter(language_models__candidacies__tournament=tournament)
-    judges = Provider.objects.filter(language_models__judgeships__jury__tournament=tournament)
-    wake([*candidates.values_list("pk", flat=True), *judges.values_list("pk", flat=True)])

@@ -61,7 +61,7 @@ def run_verdict(verdict_id: int, _tournament_id: int, *, slot_just_taken: bool =
         return
     with Slot(verdict, verdict.tournament_id, just_taken=slot_just_taken) as slot:
         if slot.take() and _run(verdict, slot):
-            matches.decide_when_complete(verdict.match_id)
+            matches.decide_when_complete(verdict.match_id, verdict.rejudge_id)
     if slot.wake_at_end:
         wake([verdict.provider_id], handed=1)
 
@@ -71,7 +71,9 @@ def _run(verdict: Verdict, slot: Slot) -> bool:
     call = JudgeCall(verdict, protocol)
     work = Work(
         row=verdict,
-        payer=known.tournament_of(verdict.tournament_id),
+        payer=known.rejudge_of(verdict.rejudge_id)
+        if verdict.rejudge_id
+        else known.tournament_of(verdict.tournament_id),
         language_model_id=known.judge_model_of(verdict.ballot.judge_id),
         prepare=partial(_prepare, call),
         changes=partial(_changes, call),

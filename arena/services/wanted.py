@@ -1,4 +1,4 @@
-"""The samples of a tournament, and the trials that it wants: those there are, and new rows for the rest."""
+"""The trials that a tournament wants: those there are, and new rows for the rest."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from arena.selectors.cells import Cell, file_types_of, known_trials, refused_typ
 
 # Each look fails only where another tournament ended the same trial in between.
 MOST_LOOKS = 5
-
-
-def samples_of(tournament: Tournament) -> list[Sample]:
-    samples = tournament.task_set.samples.order_by("position")
-    if tournament.categories:
-        samples = samples.filter(category__in=tournament.categories)
-    return list(samples)
 
 
 def cell_of(candidate: Candidate, sample: Sample) -> Cell:

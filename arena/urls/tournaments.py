@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from arena.views import juries, matches, plans, recorded_runs, tournaments
+from arena.views import going_on, juries, matches, plans, recorded_runs, rejudges, tournaments
 
 _ONE = "t/<str:team>/tournaments/<str:tournament>/"
 _MATCH = f"{_ONE}matches/<str:match>/"
@@ -19,6 +19,13 @@ urlpatterns: list[URLPattern] = [
     path(f"{_ONE}stop/", tournaments.tournament_stop, name="tournament-stop"),
     path(f"{_ONE}budget/", tournaments.tournament_budget, name="tournament-budget"),
     path(f"{_ONE}delete/", tournaments.tournament_delete, name="tournament-delete"),
+    path(f"{_ONE}continue/", going_on.tournament_extend, name="tournament-extend"),
+    path(f"{_ONE}retry/", going_on.tournament_retry, name="tournament-retry"),
+    path(f"{_ONE}manifest/", going_on.tournament_manifest, name="tournament-manifest"),
+    path(f"{_ONE}manifest.json", going_on.tournament_manifest_json, name="tournament-manifest-json"),
+    path(f"{_ONE}rejudge/", rejudges.rejudge_create, name="rejudge-create"),
+    path(f"{_ONE}rejudges/<str:jury>/", rejudges.rejudge_detail, name="rejudge-detail"),
+    path(f"{_ONE}rejudges/<str:jury>/<slug:action>/", rejudges.rejudge_act, name="rejudge-act"),
     path(f"{_ONE}jury/", juries.jury_audit, name="jury"),
     path(f"{_ONE}jury/audit.json", juries.jury_json, name="jury-json"),
     path(f"{_ONE}jury/<slug:table>.csv", juries.jury_table, name="jury-table"),

@@ -16,6 +16,7 @@ from arena.models import Jury, Role, Tournament
 from arena.selectors.audit_cells import audit_context
 from arena.selectors.audit_tables import TABLES, document
 from arena.selectors.jury_audit import kept_audit_of
+from arena.selectors.rejudging import ENDED
 from arena.views.access import TeamRequest, team_view
 from arena.views.tournaments import tournament_or_404
 
@@ -55,6 +56,7 @@ def jury_audit(request: TeamRequest, tournament: str) -> HttpResponse:
         "jury": jury,
         "juries": list(found.juries.order_by("-primary", "created_at")),
         "tables": list(TABLES),
+        "can_rejudge": found.status in ENDED and request.membership.at_least(Role.ADMIN),
         "jury_query": "" if jury.primary else f"?jury={jury.public_id}",
     }
     return render(request, "arena/juries/audit.html", context)

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from annotation.models import Campaign, Rater, Vote
-from arena.models import Candidate, Decision, Jury, Match, Step, Tournament
+from arena.models import Candidate, Decision, DecisionOutcome, Jury, Match, Step, Tournament
 from ratings.models import Leaderboard
 
 LOOK_AGAIN = dt.timedelta(hours=1)
@@ -93,7 +93,7 @@ def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def marks_of(juries: Collection[Jury]) -> dict[int, Marks]:
-    """Marks of each jury, by jury id, in four queries. Counted so that indexes alone can tell, as far as they do."""
+    """Marks of each jury, by jury id, in five queries at most, counted so that indexes alone tell as far as they do."""
     tournaments = [jury.tournament_id for jury in juries]
     decisions = {
         jury: (count, newest)
@@ -111,27 +111,47 @@ def marks_of(juries: Collection[Jury]) -> dict[int, Marks]:
     # Only a void match is ever recorded as a tie by force.
     void = of_tournaments.filter(status=Match.Status.VOID, forced_tie=True)
     forced = dict(void.values_list("tournament").annotate(count=Count("*")))
+    own = _matches_of_rejudges(juries)
     return {
         jury.pk: Marks(
             *decisions.get(jury.pk, (0, 0)),
             candidates=candidates.get(jury.tournament_id, 0),
-            matches=dict(sorted(matches[jury.tournament_id].items())),
-            forced_ties=forced.get(jury.tournament_id, 0),
+            matches=dict(sorted((matches[jury.tournament_id] if jury.primary else own[jury.pk]).items())),
+            forced_ties=forced.get(jury.tournament_id, 0) if jury.primary else 0,
         )
         for jury in juries
     }
+
+
+def _matches_of_rejudges(juries: Collection[Jury]) -> dict[int, dict[str, int]]:
+    """As another jury decided them; the status of a match is what the tournament's own jury made of it."""
+    rejudges = [jury.pk for jury in juries if not jury.primary]
+    found: dict[int, dict[str, int]] = {pk: {} for pk in rejudges}
+    if not rejudges:
+        return found
+    inconclusive = Q(outcome=DecisionOutcome.INCONCLUSIVE)
+    rows = (
+        Decision.objects.current()
+        .filter(jury__in=rejudges)
+        .order_by()
+        .values_list("jury")
+        .annotate(decided=Count("id", filter=~inconclusive), inconclusive=Count("id", filter=inconclusive))
+    )
+    for jury, decided, undecided in rows:
+        found[jury] = {Match.Status.DECIDED.value: decided, Match.Status.INCONCLUSIVE.value: undecided}
+    return found
 
 
 def juries_to_look_at(now: dt.datetime) -> QuerySet[Jury]:
     """Juries whose decisions may have changed: those at work, those just done, and every other once an hour."""
     boards = Leaderboard.objects.filter(jury=OuterRef("pk"))
     return (
-        Jury.objects.filter(primary=True)
-        .exclude(tournament__status=Tournament.Status.DRAFT)
+        Jury.objects.exclude(tournament__status=Tournament.Status.DRAFT)
         .filter(
             Q(tournament__status__in=[Tournament.Status.RUNNING, Tournament.Status.PAUSED])
             | Q(status=Jury.Status.RUNNING)
             | Q(tournament__finished_at__gte=now - AFTERMATH)
+            | Q(finished_at__gte=now - AFTERMATH)
             | Exists(boards.exclude(refit_wanted_at=None))
             | ~Exists(boards.filter(checked_at__gte=now - LOOK_AGAIN))
         )

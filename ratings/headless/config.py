@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -113,17 +113,55 @@ class RunConfig:
 
 def parse_config(content: bytes, file: str) -> RunConfig:
     """The whole configuration, or ConfigError with everything that is wrong with it."""
+    return _parsed(content, file, _read)
+
+
+def parse_panel(content: bytes, file: str) -> RunConfig:
+    """Who judges and how, for recorded answers; a configuration without candidates, task set and matches."""
+    return _parsed(content, file, _read_panel)
+
+
+def _parsed(content: bytes, file: str, read: Callable[[Section, str], RunConfig]) -> RunConfig:
     try:
         root, problems = read_tree(content)
     except Unreadable as error:
         raise ConfigError([error.problem.told(file)]) from error
     log = Log(problems)
-    config = _read(Section(log, root, ""), file) if isinstance(root.value, dict) else None
+    config = read(Section(log, root, ""), file) if isinstance(root.value, dict) else None
     if config is None and not log.problems:
         log.add(root.line, "", "must be a mapping of names to values, such as task_set: samples.jsonl")
     if log.problems or config is None:
         ordered = sorted(dict.fromkeys(log.problems), key=lambda problem: problem.line or 0)
         raise ConfigError([problem.told(file) for problem in ordered])
+    return config
+
+
+def _read_panel(top: Section, file: str) -> RunConfig:
+    providers = tuple(_provider(name, section) for name, section in top.named("providers"))
+    default = providers[0].name if len(providers) == 1 else None
+    lists = {name: _models(top, name, default) for name in LIST_NAMES if name != "candidates"}
+    _check_sameness(top, lists)
+    protocol = _protocol(top)
+    config = RunConfig(
+        file=file,
+        name=top.text("name", most=200) or file.rpartition(".")[0] or file,
+        task_set="",
+        providers=providers,
+        candidates=(),
+        judges=lists["judges"],
+        replacement_judges=lists["replacement_judges"],
+        protocol=protocol,
+        pairing=PAIRING_OF_PRESET[protocol.preset],
+        max_matches=1,
+        step_size=1,
+        seed=1,
+        budget_usd=top.decimal("budget_usd", low=Decimal(0), high=MOST_BUDGET, places=4),
+        categories=(),
+        baseline=None,
+        baseline_weight=None,
+        lines=top.log.lines,
+    )
+    top.close()
     return config
 
 

@@ -51,6 +51,19 @@ def enter(config: RunConfig, *, folder: Path, team: Team, budget_usd: Decimal | 
     return _spec(config, task_set, found, models, config.budget_usd if budget_usd is None else budget_usd)
 
 
+def enter_panel(config: RunConfig, *, team: Team) -> tuple[list[LanguageModel], list[LanguageModel]]:
+    """Judges and stand-ins, or ConfigError with all that stands in the way; then nothing was stored."""
+    problems: list[str] = []
+    with transaction.atomic():
+        models = _Entry(config, team, problems).models()
+        if problems:
+            transaction.set_rollback(True)
+    if problems:
+        raise ConfigError(problems)
+    judges, replacements = ([models[one.path] for one in panel] for panel in (config.judges, config.replacement_judges))
+    return judges, replacements
+
+
 def _spec(
     config: RunConfig,
     task_set: TaskSet,

@@ -1,4 +1,7 @@
-"""One JSON line per match, appended as it resolves: complete and without doubles, whatever interrupts it."""
+"""One JSON line per match, appended as it resolves: complete and without doubles, whatever interrupts it.
+
+Of a match that was decided anew the last line holds.
+"""
 
 from __future__ import annotations
 
@@ -56,37 +59,40 @@ class MatchLog:
         # A match withdrawn with a benched side may come back while the tournament goes on.
         statuses = [one for one in RESOLVED if one != Match.Status.WITHDRAWN or not self._tournament.is_active]
         resolved = Match.objects.filter(tournament=self._tournament, status__in=statuses)
+        # One that was decided anew, after calls that had failed, has another moment and gets another line.
         ids = [
             pk
-            for pk, public_id in resolved.order_by("decided_at", "sequence").values_list("pk", "public_id")
-            if public_id not in self._written
+            for pk, public_id, decided_at in resolved.order_by("decided_at", "sequence").values_list(
+                "pk", "public_id", "decided_at"
+            )
+            if self._written.get(public_id, ...) != (decided_at.timestamp() if decided_at else None)
         ]
         for start in range(0, len(ids), BATCH):
             for record in records(self._tournament, ids[start : start + BATCH]):
                 # One write a line, so that a kill leaves at most one line torn, the last.
                 self._file.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
                 self._file.flush()
-                self._written.add(record["match_id"])
+                self._written[record["match_id"]] = record["timestamp"]
         return len(ids)
 
-    def _read(self) -> set[str]:
-        """The matches the file holds. A torn last line is cut off, and its match written again."""
-        written: set[str] = set()
+    def _read(self) -> dict[str, float | None]:
+        """The matches the file holds, and when each was decided. A torn last line is cut off and written again."""
+        written: dict[str, float | None] = {}
         whole = 0
         self._file.seek(0)
         for line in self._file:
             if not line.endswith(b"\n"):
                 break
-            match_id = _match_of(line, self._tournament.public_id)
-            if match_id is None:
+            match = _match_of(line, self._tournament.public_id)
+            if match is None:
                 raise LogError(f"{self.path} holds something other than the matches of this tournament; move it away.")
-            written.add(match_id)
+            written[match[0]] = match[1]
             whole += len(line)
         self._file.truncate(whole)
         return written
 
 
-def _match_of(line: bytes, tournament_id: str) -> str | None:
+def _match_of(line: bytes, tournament_id: str) -> tuple[str, float | None] | None:
     try:
         record = json.loads(line)
     except ValueError:
@@ -94,7 +100,7 @@ def _match_of(line: bytes, tournament_id: str) -> str | None:
     if not isinstance(record, dict) or record.get("tournament_id") != tournament_id:
         return None
     match_id = record.get("match_id")
-    return match_id if isinstance(match_id, str) else None
+    return (match_id, record.get("timestamp")) if isinstance(match_id, str) else None
 
 
 # Records -----------------------------------------------------------------------------------------------------
@@ -114,7 +120,9 @@ def records(tournament: Tournament, match_ids: Sequence[int]) -> Iterator[dict[s
     )
     trials = {side for match in found.values() for side in (match.first_trial_id, match.second_trial_id) if side}
     answer_costs = _costs(Call.objects.filter(trial__in=trials).values_list("trial", "cost_usd"))
-    judge_costs = _costs(Call.objects.filter(verdict__match__in=match_ids).values_list("verdict", "cost_usd"))
+    judge_costs = _costs(
+        Call.objects.filter(verdict__match__in=match_ids, rejudge=None).values_list("verdict", "cost_usd")
+    )
     for match_id in match_ids:
         yield _record(tournament, found[match_id], answer_costs, judge_costs)
 

@@ -42,7 +42,7 @@ def _table(plan: Plan) -> Iterator[str]:
             _dollars(row.expected_usd),
             _dollars(row.worst_usd),
         )
-        for row in plan.rows
+        for row in plan.called
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
@@ -101,7 +101,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
                 "expected_usd": None if row.expected_usd is None else str(row.expected_usd),
                 "worst_case_usd": None if row.worst_usd is None else str(row.worst_usd),
             }
-            for row in plan.rows
+            for row in plan.called
         ],
         "warnings": [{"code": warning.code, "sentence": warning.sentence} for warning in plan.warnings],
     }

@@ -46,7 +46,7 @@ def standing_of(tournament: Tournament) -> Standing:
     counts: dict[str, int] = dict(
         Match.objects.filter(tournament=tournament).order_by().values_list("status").annotate(count=Count("pk"))
     )
-    paid = Call.objects.filter(tournament=tournament).aggregate(
+    paid = Call.objects.filter(tournament=tournament, rejudge=None).aggregate(
         calls=Count("pk"), priced=Count("cost_usd"), cost=Sum("cost_usd")
     )
     return Standing(

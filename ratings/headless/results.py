@@ -72,8 +72,17 @@ def refitted(tournament: Tournament, jury: Jury) -> None:
     _refitted(leaderboard_for(tournament, jury, ties=Leaderboard.Ties.HALF_WIN))
 
 
-def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
-    jury = Jury.objects.get(tournament=tournament, primary=True)
+def write_board(folder: Path, tournament: Tournament, jury: Jury) -> tuple[Path, dict[str, Any]]:
+    """The board of another jury, beside the files of its tournament."""
+    path = Files.of(folder, tournament).board
+    path = path.with_name(path.name.replace(".board.json", f"-{jury.public_id}.board.json"))
+    board = board_of_tournament(tournament, jury)
+    _write(path, board)
+    return path, board
+
+
+def board_of_tournament(tournament: Tournament, jury: Jury | None = None) -> dict[str, Any]:
+    jury = jury or Jury.objects.get(tournament=tournament, primary=True)
     board = leaderboard_for(tournament, jury)
     _refitted(board)
     verdict = board_of(board).verdict
@@ -83,6 +92,8 @@ def board_of_tournament(tournament: Tournament) -> dict[str, Any]:
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "tournament_id": tournament.public_id,
+        "jury_id": jury.public_id,
+        "jury": jury.name or None,
         "name": tournament.name,
         "status": tournament.status,
         "reason": tournament.reason,

@@ -60,11 +60,16 @@ def begin(spec: TournamentSpec) -> Tournament:
         raise ConfigError(error.problems) from error
 
 
-def to_resume(public_id: str, *, team: str, budget_usd: Decimal | None) -> Tournament:
-    """The tournament, with its budget as it shall be from here on."""
+def stored(public_id: str, *, team: str) -> Tournament:
     found = Tournament.objects.select_related("team").filter(public_id=public_id).first()
     if found is None or (team and team not in {found.team.name, found.team.public_id}):
         raise ConfigError([f"There is no tournament with the id {public_id}."])
+    return found
+
+
+def to_resume(public_id: str, *, team: str, budget_usd: Decimal | None) -> Tournament:
+    """The tournament, with its budget as it shall be from here on."""
+    found = stored(public_id, team=team)
     if budget_usd is not None and budget_usd != found.budget_usd:
         try:
             tournaments.set_budget(tournament=found, budget_usd=budget_usd)

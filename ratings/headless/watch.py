@@ -110,7 +110,7 @@ def _pause(tournament: Tournament, progress: Progress) -> None:
 def calls_in_flight(tournament: Tournament) -> int:
     """Running under a live worker; those of a dead one will never come back."""
     now = timezone.now()
-    verdicts = Verdict.objects.filter(tournament=tournament, status=CallStatus.RUNNING)
+    verdicts = Verdict.objects.filter(tournament=tournament, rejudge=None, status=CallStatus.RUNNING)
     trials = Trial.objects.filter(payer=tournament, status=CallStatus.RUNNING)
     alive = verdicts.exclude(pk__in=Verdict.objects.lost(now).values("pk")).count()
     return alive + trials.exclude(pk__in=Trial.objects.lost(now).values("pk")).count()

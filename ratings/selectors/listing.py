@@ -104,4 +104,6 @@ def _usual(board: Leaderboard) -> bool:
 
 def tournament_boards_of(team: Team) -> QuerySet[Leaderboard]:
     boards = Leaderboard.objects.filter(Q(preferred=True), team=team, scope=Leaderboard.Scope.TOURNAMENT)
-    return _with_newest_run(boards.select_related("tournament__task_set").order_by("-tournament__created_at", "-pk"))
+    return _with_newest_run(
+        boards.select_related("tournament__task_set", "jury").order_by("-tournament__created_at", "-pk")
+    )

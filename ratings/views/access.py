@@ -15,8 +15,11 @@ from ratings.selectors import existing_board, name_of_task_set, title_of, veil_o
 
 
 def tournament_and_jury(request: TeamRequest, public_id: str) -> tuple[Tournament, Jury]:
+    """The jury is the one that the address names, or else the tournament's own."""
     tournament = get_object_or_404(Tournament, team=request.team, public_id=public_id)
-    jury = Jury.objects.filter(tournament=tournament, primary=True).first()
+    wanted = request.GET.get("jury", "")
+    chosen: dict[str, Any] = {"public_id": wanted} if wanted else {"primary": True}
+    jury = Jury.objects.filter(tournament=tournament, **chosen).first()
     if jury is None:
         raise Http404("no jury")
     return tournament, jury
@@ -64,6 +67,8 @@ def opened_board(request: TeamRequest) -> Leaderboard:
         raise Http404("no board rates like this") from error
     if tournament_id:
         tournament, jury = tournament_and_jury(request, tournament_id)
+        if not jury.primary and source != Leaderboard.Source.JURY:
+            raise Http404("people's votes stand beside the tournament's own jury alone")
         _shown(request, Leaderboard(tournament=tournament, source=source))
         board = services.board_of_jury(tournament, jury, _known_category(method, tournament.task_set.lineage, request))
     else:
@@ -83,8 +88,12 @@ def _known_category(method: services.Method, lineage: str, request: TeamRequest)
 
 def about_board(board: Leaderboard) -> dict[str, Any]:
     """What every page of a board says at its head."""
+    # Of a rejudge; a board by the tournament's own jury, or over several, needs no name for it.
+    other = board.jury if board.jury is not None and not board.jury.primary else None
     return {
         "nav_section": "boards" if board.is_wide else "tournaments",
+        "other_jury": other,
+        "jury_query": f"&jury={other.public_id}" if other else "",
         "tournament": board.tournament,
         "board": board,
         "title": title_of(board),

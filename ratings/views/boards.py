@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from annotation.models import Rater
@@ -74,7 +75,8 @@ def board_prefer(request: TeamRequest, tournament: str) -> HttpResponse:
     if ties not in Leaderboard.Ties.values:
         raise Http404("no such tie model")
     services.prefer_ties(tournament=found, jury=jury, ties=ties, actor=request.user)
-    return redirect("ratings:board", team=request.team.public_id, tournament=found.public_id)
+    address = reverse("ratings:board", kwargs={"team": request.team.public_id, "tournament": found.public_id})
+    return redirect(address if jury.primary else f"{address}?jury={jury.public_id}")
 
 
 @team_view(Role.MEMBER, methods=READ)

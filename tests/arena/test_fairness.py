@@ -15,7 +15,7 @@ import pytest
 from pytest_django import Settings
 
 from arena import dispatch
-from arena.dispatch import Kind, Row
+from arena.dispatch import Kind, Queue, Row
 from arena.limits import LocalSlots, by_tournament, tournament_of
 
 PROVIDER = 7
@@ -35,11 +35,11 @@ class Provider:
         self._order = itertools.count()
         self._rows: dict[int, Iterator[int]] = {}
 
-    def due(self, _provider: int, tournament: int, wanted: int) -> list[Row]:
+    def due(self, _provider: int, queue: Queue, wanted: int) -> list[Row]:
         """As many as are asked for, each once."""
-        rows = self._rows.setdefault(tournament, itertools.count(tournament * 1_000_000))
+        rows = self._rows.setdefault(queue.tournament, itertools.count(queue.tournament * 1_000_000))
         kind: Kind = "t"
-        return [Row(kind, next(rows), tournament) for _ in range(wanted)]
+        return [Row(kind, next(rows), queue.tournament) for _ in range(wanted)]
 
     def take(self, row: Row) -> bool:
         ends = self.now_s + self.seconds(row.tournament)
@@ -75,8 +75,8 @@ def provider_of(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Callable
         made = Provider(limit, tournaments, seconds)
         monkeypatch.setattr(dispatch, "slots", lambda: made.slots)
         monkeypatch.setattr(dispatch, "_limits_of", lambda _, fresh=False: (limit, None))
-        monkeypatch.setattr(dispatch, "_running", lambda fresh=False: list(made.tournaments))
-        monkeypatch.setattr(dispatch, "_due_of_tournament", made.due)
+        monkeypatch.setattr(dispatch, "_running", lambda fresh=False: [Queue(one) for one in made.tournaments])
+        monkeypatch.setattr(dispatch, "_due_of_queue", made.due)
         monkeypatch.setattr("arena.dispatch.statements.mark_dispatched", lambda *_: None)
         monkeypatch.setattr("arena.dispatch.current_app.send_task", made.send)
         monkeypatch.setattr(dispatch.door, "worker_is_here", True)
@@ -124,6 +124,22 @@ def test_a_trial_that_several_want_takes_one_slot(
 ) -> None:
     provider = provider_of(4, [1, 2])
     shared: dict[int, list[Row]] = {one: [Row("t", trial, one) for trial in (10, 11, 12)] for one in (1, 2)}
-    monkeypatch.setattr(dispatch, "_due_of_tournament", lambda _, tournament, wanted: shared[tournament][:wanted])
+    monkeypatch.setattr(dispatch, "_due_of_queue", lambda _, queue, wanted: shared[queue.tournament][:wanted])
     dispatch.fill(PROVIDER)
     assert sorted(provider.slots.held(PROVIDER)) == ["1:t10", "1:t12", "2:t11"]
+
+
+def test_a_rejudge_takes_the_turns_of_its_tournament_and_comes_after_it(
+    provider_of: Callable[..., Provider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = provider_of(6, [1, 2])
+    due: dict[Queue, list[Row]] = {
+        Queue(1): [Row("t", 10, 1)],
+        Queue(1, 7): [Row("v", judged, 1) for judged in (70, 71, 72, 73)],
+        Queue(2): [Row("t", trial, 2) for trial in (20, 21, 22, 23)],
+    }
+    monkeypatch.setattr(dispatch, "_running", lambda fresh=False: list(due))
+    monkeypatch.setattr(dispatch, "_due_of_queue", lambda _, queue, wanted: due[queue][:wanted])
+    dispatch.fill(PROVIDER)
+    # Three slots for either, whoever of the first one's queues takes them.
+    assert sorted(provider.slots.held(PROVIDER)) == ["1:t10", "1:v70", "1:v71", "2:t20", "2:t21", "2:t22"]

@@ -57,6 +57,7 @@ SAMPLES = {
     "ratings:progress-fragment": UrlSample(_board, headers={"HX-Request": "true"}),
     "ratings:report": UrlSample(_board),
     "ratings:board-prefer": UrlSample(_board, get=False, post=lambda side: {"ties": "rao_kupper"}),
+    "ratings:jury-compare": UrlSample(_board),
     "ratings:board-list": UrlSample(_team),
     "ratings:board-open": UrlSample(_team),
     "ratings:board-detail": UrlSample(_by_id),

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.files.base import ContentFile
 
-from arena.models import LanguageModel, Verdict
+from arena.judging.protocol import AUDITED
+from arena.models import Jury, LanguageModel, Tournament, Verdict
 from arena.services.tournaments import create_tournament
 from tests.arena.ingest.recorded.builders import round_line
 from tests.arena.tournament_world import judge, make_cast, make_provider, make_tournament
@@ -23,6 +24,19 @@ def extend(side: Side) -> None:
     side.objects["cast"] = cast
     side.objects["tournament"] = tournament
     side.objects["match"] = match
+    over = make_tournament(cast, name=f"{side.canary}-over", matches=3)
+    for one, votes in zip(over.matches.order_by("sequence"), (["first", "failed"], ["tie", "tie"]), strict=False):
+        judge(one, votes)
+    over.status = Tournament.Status.FINISHED
+    over.save()
+    side.objects["over"] = over
+    side.objects["rejudge"] = Jury.objects.create(
+        tournament=over,
+        primary=False,
+        name=f"{side.canary}-rejudge",
+        protocol=AUDITED.to_json(),
+        last_sequence=0,
+    )
     side.objects["verdict"] = Verdict.objects.filter(match=match).earliest("pk")
     spec = cast.spec(name=f"{side.canary}-draft")
     side.objects["tournament_draft"] = create_tournament(spec=spec, actor=None)
@@ -42,6 +56,14 @@ def _draft(side: Side) -> dict[str, Any]:
 
 def _match(side: Side) -> dict[str, Any]:
     return {**_tournament(side), "match": side.objects["match"].public_id}
+
+
+def _over(side: Side) -> dict[str, Any]:
+    return {"team": side.team_id, "tournament": side.objects["over"].public_id}
+
+
+def _rejudge(side: Side) -> dict[str, Any]:
+    return {**_over(side), "jury": side.objects["rejudge"].public_id}
 
 
 def _record(side: Side) -> list[ContentFile[bytes]]:
@@ -81,6 +103,11 @@ def plan_data(side: Side, action: str = "draft", **values: Any) -> dict[str, Any
     }
 
 
+def rejudge_data(side: Side, action: str = "start", **values: Any) -> dict[str, Any]:
+    data = plan_data(side, action, **{"name": f"{side.canary}-rejudge", **values})
+    return {name: value for name, value in data.items() if name not in {"task_set", "categories_of", "candidates"}}
+
+
 SAMPLES = {
     "arena:tournament-list": UrlSample(_team),
     "arena:tournament-plan": UrlSample(_team, post=plan_data),
@@ -95,6 +122,13 @@ SAMPLES = {
     "arena:tournament-stop": UrlSample(_tournament, post=lambda side: {}),
     "arena:tournament-budget": UrlSample(_draft, post=lambda side: {"budget_usd": "5"}),
     "arena:tournament-delete": UrlSample(_draft, post=lambda side: {}),
+    "arena:tournament-extend": UrlSample(_over, post=lambda side: {"max_matches": "9"}),
+    "arena:tournament-retry": UrlSample(_over, post=lambda side: {"verdicts": "on"}),
+    "arena:tournament-manifest": UrlSample(_over),
+    "arena:tournament-manifest-json": UrlSample(_over),
+    "arena:rejudge-create": UrlSample(_over, post=rejudge_data),
+    "arena:rejudge-detail": UrlSample(_rejudge),
+    "arena:rejudge-act": UrlSample(lambda side: {**_rejudge(side), "action": "pause"}, get=False, post=lambda side: {}),
     "arena:run-import": UrlSample(_team, post=lambda side: {"record": _record(side)}),
     "arena:jury": UrlSample(_tournament),
     "arena:jury-json": UrlSample(_tournament),

@@ -4,21 +4,19 @@ import json
 import logging
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from decimal import Decimal, InvalidOperation
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from arena.models import Tournament
 from arena.selectors.plan import Plan
 from arena.services import workers
+from ratings.headless.asking import agreed, check_database, dollars
 from ratings.headless.board_text import board_lines
 from ratings.headless.endings import EXIT_CODES, Exit
-from ratings.headless.plan_text import plan_json, plan_lines
+from ratings.headless.plan_text import plan_json
 from ratings.headless.runs import Outcome, begin, carry_out, planned, to_resume
 from ratings.headless.yaml_tree import ConfigError
 
@@ -37,7 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--team", default="", help="name or id of the team; may be left out where there is one")
         parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where the files go; default: here")
         parser.add_argument("--resume", default="", metavar="ID", help="go on with a tournament instead")
-        parser.add_argument("--budget", type=_dollars, metavar="USD", help="a hard stop; replaces the one of the file")
+        parser.add_argument("--budget", type=dollars, metavar="USD", help="a hard stop; replaces the one of the file")
         parser.add_argument("--json", action="store_true", help="print JSON on standard output, all else on error")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,7 +55,7 @@ class Command(BaseCommand):
             raise SystemExit(int(code))
 
     def _run(self, options: dict[str, Any]) -> Exit:
-        _check_database()
+        check_database()
         if bool(options["config"]) == bool(options["resume"]):
             raise ConfigError(["Give either a configuration or --resume ID: a run goes on as it was stored."])
         if options["resume"]:
@@ -75,18 +73,8 @@ class Command(BaseCommand):
         self.told.flush()
 
     def _agreed(self, plan: Plan, options: dict[str, Any]) -> bool:
-        for line in plan_lines(plan):
-            self._say(line)
-        if options["yes"]:
+        if agreed(plan, yes=options["yes"], out=self.told):
             return True
-        if sys.stdin.isatty() and self.told.isatty():
-            self.told.write("Start? [y/N] ")
-            self.told.flush()
-            if sys.stdin.readline().strip().lower() in {"y", "yes"}:
-                return True
-            self._say("Nothing was started.")
-        else:
-            self._say("Nothing was started: nobody can be asked here. Add --yes to start it.")
         if options["json"]:
             self._print_json({"started": False, "exit_code": int(Exit.NOT_STARTED), "plan": plan_json(plan)})
         return False
@@ -116,22 +104,6 @@ class Command(BaseCommand):
         workers.forget()
         self._say("Left at once. Calls in flight are lost; the tournament can be resumed.")
         os._exit(int(Exit.INTERRUPTED))
-
-
-def _dollars(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation as error:
-        raise ArgumentTypeError("must be a number of US dollars") from error
-    if not value.is_finite() or not 0 <= value <= 99_999_999 or value != round(value, 4):
-        raise ArgumentTypeError("must be a number of US dollars, not negative, with at most 4 decimals")
-    return value
-
-
-def _check_database() -> None:
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise ConfigError(["The database is not set up for this version. Run: manage.py migrate"])
 
 
 def _summary(outcome: Outcome) -> dict[str, Any]:

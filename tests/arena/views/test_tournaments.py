@@ -339,7 +339,7 @@ def test_a_budget_that_is_used_up_says_so_and_can_be_raised(world: World, admin:
     tournament = own(world)
     Tournament.objects.filter(pk=tournament.pk).update(budget_usd=1)
     pause_for_budget(
-        tournament.pk, "The next call may cost $0.5, and the budget has less than that left.", needed_usd=None
+        tournament, "The next call may cost $0.5, and the budget has less than that left.", needed_usd=None
     )
     address = url(world, "tournament-detail", tournament)
     page = admin.get(address).content.decode()
