@@ -172,7 +172,8 @@ def test_queries_of_each_page_do_not_grow(name: str, world: World, member: Clien
         with CaptureQueriesContext(connection) as queries:
             assert member.get(part(played, f"board-{name}")).status_code == 200
         found.append(len(queries))
-    assert found[0] == found[1] <= 12
+    # One of them asks whether the board is kept from whoever votes blind.
+    assert found[0] == found[1] <= (12 if name == "detail" else 13)
 
 
 @pytest.mark.parametrize("name", ["detail", *PARTS])
