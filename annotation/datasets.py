@@ -9,6 +9,7 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from arena.ingest.types import Problem
@@ -198,7 +199,7 @@ def _said(answer: str) -> list[dict[str, str]]:
 def read_votes(lines: Iterable[bytes], file: str) -> tuple[list[Row], list[Problem]]:
     """Rows of votes and everything that is wrong with the file; rows of decisions are passed over.
 
-    Rows are turned so that `first_model` comes before `second_model` in the alphabet.
+    Rows are turned where that is needed to bring all models into one order: see `model_order`.
     """
     rows: list[tuple[int, Row]] = []
     problems: list[Problem] = []
@@ -212,7 +213,27 @@ def read_votes(lines: Iterable[bytes], file: str) -> tuple[list[Row], list[Probl
         problems.append(Problem(file, None, None, "There is no vote in this file."))
     if not problems:
         problems += _across(rows, file)
-    return [_canonical(row) for _, row in rows], problems
+    plain = [row for _, row in rows]
+    if problems:
+        return plain, problems
+    order = {name: number for number, name in enumerate(model_order(plain))}
+    return [_canonical(row, order) for row in plain], problems
+
+
+def model_order(rows: Iterable[Row]) -> list[str]:
+    """The models so that `first_model` comes before `second_model` in every row; by name where no order does that.
+
+    Which answer is the first matters to a kappa, so the order of the matches is kept where it can be.
+    """
+    after: dict[str, set[str]] = {}
+    for row in rows:
+        if row["first_model"] is not None:
+            after.setdefault(row["first_model"], set())
+            after.setdefault(row["second_model"], set()).add(row["first_model"])
+    try:
+        return list(TopologicalSorter({name: sorted(after[name]) for name in sorted(after)}).static_order())
+    except CycleError:
+        return sorted(after)
 
 
 def _row_of(line: bytes, file: str, number: int, problems: list[Problem]) -> Row | None:
@@ -355,8 +376,8 @@ _SAME_WITHIN: Mapping[str, tuple[str, ...]] = {
 _TURNED = {"first": "second", "second": "first"}
 
 
-def _canonical(row: Row) -> Row:
-    if row["first_model"] is None or row["first_model"] < row["second_model"]:
+def _canonical(row: Row, order: Mapping[str, int]) -> Row:
+    if row["first_model"] is None or order[row["first_model"]] < order[row["second_model"]]:
         return row
     turned = dict(row)
     for name in ("model", "answer", "tags", "comment"):

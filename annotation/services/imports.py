@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from django.db import IntegrityError, models, transaction
 from django.utils.translation import gettext as _
 
-from annotation.datasets import Row, fingerprint_of, read_votes
+from annotation.datasets import Row, fingerprint_of, model_order, read_votes
 from annotation.models import Assignment, Campaign, CampaignItem, GoldItem, Rater, Vote
 from annotation.services.pools import answers_key
 from arena.ingest.types import Problem
@@ -173,7 +173,7 @@ class _Importer:
         )
         # No decision of a jury is in the file; the jury that every tournament has is an empty one.
         Jury.objects.create(tournament=self.tournament, status=Jury.Status.FINISHED, protocol=AUDITED.to_json())
-        names = sorted({row[key] for row in pairs.values() for key in ("first_model", "second_model")})
+        names = model_order(self.rows)
         candidates = {name: self._candidate(position, name) for position, name in enumerate(names)}
         step = Step.objects.create(
             tournament=self.tournament, number=1, status=Step.Status.COMPLETE, completed_at=max(moments)

@@ -146,15 +146,18 @@ def test_what_was_written_is_read_and_has_the_same_fingerprint() -> None:
     assert fingerprint_of(found) == fingerprint_of(rows)
 
 
-def test_models_are_turned_into_one_order() -> None:
-    found, problems = read(row(first_model="z", second_model="b", first_answer="Z", second_answer="B", left="second"))
-    # Contradicts itself as it stands: the left answer was the second one.
-    assert problems == [(1, "outcome")]
-    turned = row(first_model="z", first_answer="Z", second_answer="B", first_comment="of z")
-    found, problems = read(turned)
+def test_the_order_of_matches_is_kept_where_all_models_fit_into_one() -> None:
+    rows = [row(first_model="z"), row(id="v-2", assignment="a-2", match="m-2", first_model="y", second_model="z")]
+    assert read(*rows) == (rows, [])
+
+
+def test_models_are_turned_into_one_order_where_there_is_none() -> None:
+    around = row(id="v-2", assignment="a-2", match="m-2", first_model="b", second_model="a", first_comment="of b")
+    found, problems = read(row(), around)
     assert problems == []
+    assert found[0] == row()
     names = ("first_model", "second_model", "first_answer", "left", "outcome", "choice", "second_comment")
-    assert [found[0][name] for name in names] == ["b", "z", "B", "second", "second", "left", "of z"]
+    assert [found[1][name] for name in names] == ["a", "b", "Two", "second", "second", "left", "of b"]
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from tests.annotation.world import make_team, opened, played
 pytestmark = pytest.mark.django_db
 
 
-def page(tmp_path: Path, **fields: Any) -> tuple[Campaign, Rater, str]:
+def page(tmp_path: Path, pairs: int = 28, **fields: Any) -> tuple[Campaign, Rater, str]:
     team = make_team()
     defaults = {"repeat_share": 0.2, "gold_share": 0.0}
-    campaign = opened(team, played(team, matches=24), **{**defaults, **fields})
+    campaign = opened(team, played(team, matches=24, prefix="canary-"), **{**defaults, **fields})
     out = tmp_path / "page.html"
-    call_command("annotate", campaign.public_id, "--label", "Ada at home", "--out", str(out), "--pairs", "28")
+    call_command("annotate", campaign.public_id, "--label", "Ada at home", "--out", str(out), "--pairs", str(pairs))
     return campaign, Rater.objects.get(campaign=campaign), out.read_text(encoding="utf-8")
 
 
@@ -30,12 +30,12 @@ def event(token: str, number: int, choice: str = "left", **values: Any) -> dict[
     return {"token": token, "key": f"offline-{number:04}", "choice": choice, "replaces": "", "reason": "", **values}
 
 
-def file_of(path: Path, rater: Rater, events: list[dict[str, Any]], **head: Any) -> Path:
+def file_of(path: Path, sender: Rater, events: list[dict[str, Any]], **head: Any) -> Path:
     first = {
         "format": "tiltyard.offline_votes",
         "schema_version": 1,
-        "campaign": rater.campaign.public_id,
-        "rater": rater.public_id,
+        "campaign": sender.campaign.public_id,
+        "rater": sender.public_id,
         **head,
     }
     path.write_text("".join(json.dumps(row) + "\n" for row in [first, *events]), encoding="utf-8")
@@ -62,7 +62,7 @@ def test_the_page_holds_the_pairs_and_no_name(tmp_path: Path) -> None:
 
 
 def test_places_are_held_for_whoever_has_the_page(tmp_path: Path) -> None:
-    campaign, _rater, _html = page(tmp_path, raters_per_pair=1)
+    campaign, _rater, _html = page(tmp_path, pairs=60, raters_per_pair=1)
     out = tmp_path / "other.html"
     with pytest.raises(CommandError, match="Nothing is left in the pool"):
         call_command("annotate", campaign.public_id, "--label", "Bo", "--out", str(out))

@@ -30,8 +30,10 @@ def test_pages_of_a_campaign_with_votes() -> None:
     client = Client()
     client.force_login(member(team, Role.ADMIN).user)
 
-    def address(name: str, **kwargs: str) -> str:
-        return reverse(f"annotation:{name}", kwargs={"team": team.public_id, "campaign": campaign.public_id, **kwargs})
+    def address(url_name: str, **kwargs: str) -> str:
+        return reverse(
+            f"annotation:{url_name}", kwargs={"team": team.public_id, "campaign": campaign.public_id, **kwargs}
+        )
 
     with CaptureQueriesContext(connection) as queries:
         page = text(client.get(address("campaign-quality")))
