@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # These wait for processes of their own, some for most of a minute: whoever began with them last would end alone.
 LONG = ("faults", "team")
 # What a test that asks for the database has among its fixtures.
-DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "django_db_blocker"}
+# pytest-django asks for its blocker everywhere.
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
